@@ -1,0 +1,1 @@
+"""Timelines from inside Triton kernels."""

@@ -1,0 +1,1 @@
+"""The compiler side: pass pipelines and the hooks into Triton."""

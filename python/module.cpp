@@ -1,0 +1,28 @@
+//===- module.cpp - The Python module kperfir._native ---------------------===//
+//
+// Names the submodules; what is in them belongs to record.cpp and simt.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+namespace kperfir::python {
+void bindRecord(nb::module_ &module);
+void bindSimt(nb::module_ &module);
+} // namespace kperfir::python
+
+NB_MODULE(_native, module) {
+  module.doc() = "Native half of kperfir: record decoder and SIMT device.";
+#ifdef KPERFIR_HAS_RECORD
+  nb::module_ record =
+      module.def_submodule("record", "Decoder of profile buffers.");
+  kperfir::python::bindRecord(record);
+#endif
+#ifdef KPERFIR_HAS_SIMT
+  nb::module_ simt =
+      module.def_submodule("simt", "Executor of PTX on the CPU.");
+  kperfir::python::bindSimt(simt);
+#endif
+}
