@@ -1,0 +1,183 @@
+"""Every setting of kperfir: its name, its environment variable, its default.
+
+    options = resolve(out="out.kpf", kernels="matmul*")
+
+Owns the environment variables `TRITON_KPERF*`: no other module reads them. A setting given as an argument wins over
+the environment, which wins over the default. What the settings do belongs to the parts that read the `Options`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kperfir.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+PREFIX = "TRITON_KPERF"
+
+# Set by an active process for its descendants, so that each of them writes a file of its own; not a setting.
+OWNER_VARIABLE = f"{PREFIX}_OWNER_PID"
+
+DEVICES = ("auto", "simt", "cuda", "hip")
+STRATEGIES = ("saturate", "ring")
+BUFFERS = ("auto", "shared", "global")
+
+_TRUE = ("1", "true", "on", "yes")
+_FALSE = ("", "0", "false", "off", "no")
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20, "g": 1 << 30, "gib": 1 << 30}
+
+
+def _flag(value: object) -> bool:
+    text = str(value).strip().lower()
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise ValueError(f"one of {', '.join(_TRUE + _FALSE[1:])}")
+
+
+def _count(value: object) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ValueError("a whole number, 0 or more")
+    return number
+
+
+def _bytes(value: object) -> int:
+    text = str(value).strip().lower()
+    digits = text.rstrip("bgikm")
+    if not digits.isdecimal() or text[len(digits) :] not in _UNITS:
+        raise ValueError("a number of bytes, such as 65536, 64KiB or 256MiB")
+    return int(digits) * _UNITS[text[len(digits) :]]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+    names = tuple(part.strip() for part in parts if part.strip())
+    if not names:
+        raise ValueError("at least one name")
+    return names
+
+
+def _one_of(*choices: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if value not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return str(value)
+
+    return parse
+
+
+def _path(value: object) -> Path:
+    if not str(value):
+        raise ValueError("a file or folder name")
+    # `Path` drops a trailing slash, which is how a folder that does not exist yet is named.
+    return Path(str(value)) / "." if str(value).endswith("/") else Path(str(value))
+
+
+def _setting(noun: str, default: object, parse: Callable[[object], Any], meaning: str) -> Any:
+    variable = f"{PREFIX}_{noun}" if noun else PREFIX
+    return field(default=default, metadata={"variable": variable, "parse": parse, "meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All settings of one profiling session. Build with `resolve`, which also reads the environment."""
+
+    active: bool = _setting("", False, _flag, "1 profiles every kernel of the process, with no change to the script")
+    out: Path | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
+    kernels: tuple[str, ...] = _setting("KERNELS", ("*",), _names, "kernels to record: shell patterns, comma separated")
+    regions: tuple[str, ...] = _setting("REGIONS", ("auto",), _names, "what to record inside a kernel: auto, or kinds")
+    device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto is simt where no GPU is visible")
+    strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last records")
+    buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
+    buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
+    launches: int = _setting("LAUNCHES", 16, _count, "launches kept per kernel; later ones are counted")
+    file_bytes: int = _setting("FILE_BYTES", 256 << 20, _bytes, "size of the file past which launches are counted only")
+    simt_chip: str = _setting("SIMT_CHIP", "a100", str, "chip that the SIMT device models: a name, or a JSON file")
+    simt_threads: int = _setting("SIMT_THREADS", 0, _count, "host threads of the SIMT device; 0 is one per CPU")
+    simt_seed: int = _setting("SIMT_SEED", 0, _count, "breaks ties in the warp scheduler of the SIMT device")
+    quiet: bool = _setting("QUIET", False, _flag, "1 leaves out the line about the file at exit")
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variables that make a child process resolve to these options; defaults are left out."""
+        texts: dict[str, str] = {}
+        for setting in dataclasses.fields(self):
+            value = getattr(self, setting.name)
+            if value != setting.default:
+                texts[setting.metadata["variable"]] = _text(value)
+        return texts
+
+
+def variables() -> dict[str, str]:
+    """Return each environment variable with one line on what it does, in order."""
+    return {setting.metadata["variable"]: setting.metadata["meaning"] for setting in dataclasses.fields(Options)}
+
+
+def resolve(environment: Mapping[str, str] | None = None, **arguments: object) -> Options:
+    """Return the options in force: `arguments` that are not None, then the environment, then defaults.
+
+    Args:
+        environment: Variables to read; the process's own if None.
+        **arguments: Fields of `Options`; texts are parsed like variables.
+
+    Raises:
+        ConfigError: ``unknown-option`` or ``bad-option``, naming the argument or variable and what it accepts.
+    """
+    environment = os.environ if environment is None else environment
+    _warn_of_unknown(environment)
+    settings = {setting.name: setting for setting in dataclasses.fields(Options)}
+    for name in arguments:
+        if name not in settings:
+            raise ConfigError(
+                "unknown-option",
+                where=f"argument {name}",
+                found=name,
+                expected=f"one of {', '.join(settings)}",
+                fix=_did_you_mean(name, settings) or "remove it",
+            )
+    values: dict[str, Any] = {}
+    for name, setting in settings.items():
+        variable = setting.metadata["variable"]
+        if arguments.get(name) is not None:
+            values[name] = _parsed(setting.metadata["parse"], arguments[name], f"argument {name}")
+        elif variable in environment:
+            values[name] = _parsed(setting.metadata["parse"], environment[variable], f"variable {variable}")
+    return Options(**values)
+
+
+def _parsed(parse: Callable[[object], Any], value: object, where: str) -> Any:
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ConfigError(
+            "bad-option", where=where, found=repr(value), expected=str(error), fix="give it such a value, or unset it"
+        ) from None
+
+
+def _warn_of_unknown(environment: Mapping[str, str]) -> None:
+    known = variables()
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known and name != OWNER_VARIABLE:
+            hint = _did_you_mean(name, known)
+            warnings.warn(f"kperfir ignores the unknown environment variable {name}{'; ' + hint if hint else ''}", stacklevel=3)
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return ",".join(value) if isinstance(value, tuple) else str(value)
