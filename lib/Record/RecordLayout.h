@@ -1,0 +1,108 @@
+//===- RecordLayout.h - Byte layout of the device profile buffer ----------===//
+//
+// The one owner of the byte layout that the compiler writes and the decoder
+// reads. FORMAT.md draws it. Everything is a little-endian 32-bit word; indices
+// are in words. Header-only and free of MLIR, so that the passes, the decoder
+// and the Python seam can all include it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_LIB_RECORD_RECORDLAYOUT_H
+#define KPERFIR_LIB_RECORD_RECORDLAYOUT_H
+
+#include <cstdint>
+
+namespace kperfir::record {
+
+inline constexpr uint32_t kWordBytes = 4;
+
+/// Version of the layout JSON and of everything in this file. A change of any
+/// constant below is a new version.
+inline constexpr uint32_t kLayoutVersion = 1;
+
+//===----------------------------------------------------------------------===//
+// CTA header
+//===----------------------------------------------------------------------===//
+
+/// "KPF1". Written last; 0 there means that the CTA recorded nothing.
+inline constexpr uint32_t kCtaMagic = 0x4B504631;
+
+enum CtaHeaderWord : uint32_t {
+  kCtaMagicWord = 0,
+  kLayoutHashWord = 1, // Ties the buffer to the layout it was written with.
+  kCtaIdXWord = 2,
+  kCtaIdYWord = 3,
+  kCtaIdZWord = 4,
+  kSmIdWord = 5,
+  kStartClockWord = 6, // 64-bit values: low word first.
+  kStartGlobalTimerWord = 8,
+  kEndClockWord = 10,
+  kEndGlobalTimerWord = 12,
+  kReservedWord = 14, // Two words, 0.
+};
+inline constexpr uint32_t kCtaHeaderWords = 16;
+
+//===----------------------------------------------------------------------===//
+// Warp segment
+//===----------------------------------------------------------------------===//
+
+enum SegmentHeaderWord : uint32_t {
+  kCursorWord = 0,  // Byte offset of the next frame from the first data word.
+  kRecordsWord = 1, // Stamps executed, dropped ones included, modulo 2^32.
+  kLapEndWord = 2,  // Ring: byte offset where the previous lap ended; 0: none.
+  kLapsWord = 3,    // Ring: laps finished, modulo 2^32.
+};
+inline constexpr uint32_t kSegmentHeaderWords = 4;
+
+/// The last word of a frame is kTagBase | frame id.
+inline constexpr uint32_t kTagBase = 0x4B500000;
+inline constexpr uint32_t kTagBaseMask = 0xFFF00000;
+inline constexpr uint32_t kTagFrameMask = 0x000FFFFF;
+inline constexpr uint32_t kMaxFrames = kTagFrameMask + 1;
+
+/// A frame of n stamps takes n words and its tag.
+constexpr uint32_t frameWords(uint32_t stamps) { return stamps + 1; }
+
+constexpr uint32_t segmentWords(uint32_t wordsPerWarp) {
+  return kSegmentHeaderWords + wordsPerWarp;
+}
+
+constexpr uint64_t ctaBytes(uint32_t totalWarps, uint32_t wordsPerWarp) {
+  return uint64_t(kWordBytes) *
+         (kCtaHeaderWords + uint64_t(totalWarps) * segmentWords(wordsPerWarp));
+}
+
+/// Byte offset, in a CTA's share, of the segment header of \p warp.
+constexpr uint64_t segmentOffset(uint32_t warp, uint32_t wordsPerWarp) {
+  return uint64_t(kWordBytes) *
+         (kCtaHeaderWords + uint64_t(warp) * segmentWords(wordsPerWarp));
+}
+
+/// A frame may start where the largest frame still fits: at this byte offset
+/// from the first data word or before it. One limit for all frame types makes
+/// saturation sticky without a flag.
+constexpr int64_t cursorLimitBytes(uint32_t wordsPerWarp,
+                                   uint32_t maxFrameWords) {
+  return int64_t(kWordBytes) * (int64_t(wordsPerWarp) - maxFrameWords);
+}
+
+//===----------------------------------------------------------------------===//
+// Layout hash
+//===----------------------------------------------------------------------===//
+
+inline constexpr uint32_t kFnvOffset = 2166136261u;
+inline constexpr uint32_t kFnvPrime = 16777619u;
+
+/// FNV-1a over \p size bytes; continue an earlier hash by passing it as
+/// \p seed. The hash of a layout is that of its JSON text with "hash":0.
+constexpr uint32_t fnv1a(const char *data, uint64_t size,
+                         uint32_t seed = kFnvOffset) {
+  uint32_t hash = seed;
+  for (uint64_t i = 0; i < size; ++i)
+    hash = (hash ^ static_cast<unsigned char>(data[i])) * kFnvPrime;
+  return hash;
+}
+
+} // namespace kperfir::record
+
+#endif // KPERFIR_LIB_RECORD_RECORDLAYOUT_H
