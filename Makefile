@@ -1,0 +1,113 @@
+# `make demo` and `make test` do all the set-up themselves; a second run repeats only
+# what changed. Everything is written below .venv, .deps and build.
+#
+#   make demo       see where the cycles of a matmul and of flash attention go
+#   make            build the wheel and install it into .venv
+#   make test       lint, C++ tests, lit, pytest; also make lint, make lint-all
+#   make corpus     every kernel of the corpus; make bench: figures of benchmarks/
+#   make asan       the C++ tests under sanitizers
+#   make deps-test  the set-up alone
+#
+# PYTHON, CXX, KPERFIR_LLVM_DIR, or KPERFIR_LLVM_ARCHIVE with KPERFIR_LLVM_SHA256,
+# override what is found; docs/dependencies.md says what they are.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := install
+
+PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
+BIN := .venv/bin
+WHEEL_BUILD := build/wheel
+STAMPS := build/stamps
+export CXX
+
+# An LLVM of the user's own is used as it is; otherwise one is fetched into .deps.
+LLVM_READY := $(if $(KPERFIR_LLVM_DIR),,.deps/llvm/VERSION)
+LLVM_SETTING := $(if $(KPERFIR_LLVM_DIR),-C cmake.define.KPERFIR_LLVM_DIR=$(KPERFIR_LLVM_DIR))
+LLVM_ARCHIVE := $(if $(KPERFIR_LLVM_ARCHIVE),--archive $(KPERFIR_LLVM_ARCHIVE) --sha256 $(KPERFIR_LLVM_SHA256))
+
+# What the wheel is made of; the list itself is a prerequisite, so that a removed file counts.
+SOURCES := $(sort CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
+  $(shell find kperfir lib passes python tools/cmake -type f -not -path '*/__pycache__/*'))
+
+.PHONY: install demo test lint lint-all corpus bench asan deps deps-test clean FORCE
+
+install: $(STAMPS)/installed
+
+demo: install
+	$(BIN)/python -m kperfir demo
+
+test: install $(STAMPS)/tests-built
+	$(BIN)/python tools/run_tests.py
+
+lint: install $(BIN)/.stamp-test
+	$(BIN)/python tools/lint.py
+
+lint-all: install $(BIN)/.stamp-test
+	$(BIN)/python tools/lint.py --all
+
+corpus: install $(BIN)/.stamp-test
+	$(BIN)/python benchmarks/run.py corpus
+
+bench: install $(BIN)/.stamp-test
+	$(BIN)/python benchmarks/run.py
+
+asan: deps-test
+	$(BIN)/cmake --preset asan
+	$(BIN)/cmake --build --preset asan
+	$(BIN)/ctest --preset asan
+
+deps: $(BIN)/.stamp-build $(LLVM_READY)
+
+deps-test: deps $(BIN)/.stamp-test .deps/googletest/VERSION
+
+clean:
+	rm -rf build
+
+# --- set-up -------------------------------------------------------------------
+
+$(STAMPS)/prerequisites: tools/check_prerequisites.sh
+	mkdir -p $(@D)
+	sh tools/check_prerequisites.sh "$(PYTHON)" "$(CXX)"
+	touch $@
+
+$(BIN)/.stamp-build: tools/requirements-build.txt | $(STAMPS)/prerequisites
+	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --only-binary=:all: -r $<
+	touch $@
+
+$(BIN)/.stamp-test: tools/requirements-test.txt $(BIN)/.stamp-build
+	$(BIN)/python -m pip install --quiet --only-binary=:all: -r $<
+	touch $@
+
+.deps/llvm/VERSION: | $(BIN)/.stamp-build
+	$(BIN)/python tools/fetch_sources.py llvm $(LLVM_ARCHIVE)
+
+.deps/googletest/VERSION: | $(BIN)/.stamp-build
+	$(BIN)/python tools/fetch_sources.py googletest
+
+# --- build --------------------------------------------------------------------
+
+$(STAMPS)/sources.list: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(SOURCES) | cmp -s - $@ || printf '%s\n' $(SOURCES) > $@
+
+$(STAMPS)/wheel: $(SOURCES) $(STAMPS)/sources.list $(BIN)/.stamp-build | $(LLVM_READY)
+	rm -rf build/wheelhouse
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip wheel . --quiet --no-deps --no-index \
+	  --no-build-isolation --wheel-dir build/wheelhouse -C build-dir=$(WHEEL_BUILD) $(LLVM_SETTING)
+	$(BIN)/python tools/tag_wheel.py build/wheelhouse/*.whl
+	touch $@
+
+$(STAMPS)/installed: $(STAMPS)/wheel
+	$(BIN)/python -m pip install --quiet --no-deps --no-index --force-reinstall build/wheelhouse/*.whl
+	touch $@
+
+$(STAMPS)/tests-built: $(STAMPS)/wheel $(BIN)/.stamp-test .deps/googletest/VERSION \
+  $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
+	$(BIN)/cmake -DKPERFIR_BUILD_TESTS=ON $(WHEEL_BUILD) > build/tests-configure.log \
+	  || { cat build/tests-configure.log; exit 1; }
+	$(BIN)/cmake --build $(WHEEL_BUILD)
+	touch $@

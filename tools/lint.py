@@ -1,0 +1,117 @@
+"""Run the linters over the whole project and report every failure, not just the first.
+
+    python tools/lint.py        # ruff, mypy, clang-format, the fast part of clang-tidy
+    python tools/lint.py --all  # ... and the whole of .clang-tidy
+
+clang-tidy needs the compile commands of the wheel's build; files that passed are not
+checked again until they, a header of the project or the configuration change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+BUILD = ROOT / "build" / "wheel"
+PASSED = ROOT / "build" / "clang-tidy-passed"
+CPP_FOLDERS = ("lib", "passes", "python", "test")
+# The part of .clang-tidy that needs no path-sensitive analysis: seconds per file.
+FAST_CHECKS = "-*,bugprone-use-after-move,bugprone-dangling-handle,bugprone-infinite-loop,\
+bugprone-sizeof-expression,bugprone-string-constructor,bugprone-suspicious-memset-usage,\
+misc-unused-using-decls,misc-definitions-in-headers,modernize-use-override,\
+performance-for-range-copy,performance-unnecessary-value-param,readability-container-size-empty,\
+llvm-namespace-comment,llvm-header-guard"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one linter ended."""
+
+    name: str
+    failed: bool
+    seconds: float
+
+
+def run(name: str, *command: str | Path) -> Outcome:
+    started = time.monotonic()
+    result = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
+    if result.returncode:
+        print(f"--- {name} ---\n{result.stdout}{result.stderr}", flush=True)
+    return Outcome(name, bool(result.returncode), time.monotonic() - started)
+
+
+def cpp_files(*suffixes: str) -> list[Path]:
+    return sorted(
+        path
+        for folder in CPP_FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes
+    )
+
+
+def tidy_key(source: Path, checks: str, context: bytes) -> str:
+    return hashlib.sha256(checks.encode() + context + source.read_bytes()).hexdigest()
+
+
+def tidy_one(source: Path, checks: str) -> subprocess.CompletedProcess[str]:
+    command = [BIN / "clang-tidy", "-p", BUILD, "--quiet", "--warnings-as-errors=*"]
+    if checks:
+        command.append(f"--checks={checks}")
+    return subprocess.run([*command, source], cwd=ROOT, text=True, capture_output=True, check=False)
+
+
+def clang_tidy(checks: str) -> Outcome:
+    """Check every source that the build compiles; `checks` empty means all of .clang-tidy."""
+    started = time.monotonic()
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    compiled = {Path(entry["file"]) for entry in commands}
+    headers = b"".join(path.read_bytes() for path in cpp_files(".h", ".td"))
+    context = headers + (ROOT / ".clang-tidy").read_bytes()
+    keys = {
+        source: tidy_key(source, checks, context)
+        for source in cpp_files(".cpp")
+        if source in compiled
+    }
+    PASSED.mkdir(parents=True, exist_ok=True)
+    pending = [source for source, key in keys.items() if not (PASSED / key).exists()]
+    failed = False
+    with ThreadPoolExecutor(2) as pool:
+        results = pool.map(lambda source: tidy_one(source, checks), pending)
+        for source, result in zip(pending, results, strict=True):
+            if result.returncode:
+                failed = True
+                print(f"--- clang-tidy {source.relative_to(ROOT)} ---\n{result.stdout}", flush=True)
+            else:
+                (PASSED / keys[source]).touch()
+    name = f"clang-tidy ({len(pending)} of {len(keys)} files)"
+    return Outcome(name, failed, time.monotonic() - started)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="the whole of clang-tidy")
+    options = parser.parse_args()
+    outcomes = [
+        run("ruff check", BIN / "ruff", "check", "--no-cache"),
+        run("ruff format", BIN / "ruff", "format", "--check", "--no-cache"),
+        run("mypy --strict", BIN / "mypy", "--cache-dir", ROOT / "build" / "mypy"),
+        run("clang-format", BIN / "clang-format", "--dry-run", "-Werror", *cpp_files(".cpp", ".h")),
+        clang_tidy("" if options.all else FAST_CHECKS),
+    ]
+    for outcome in outcomes:
+        state = "FAILED" if outcome.failed else "ok"
+        print(f"{outcome.name:32} {state:6} {outcome.seconds:6.1f} s", flush=True)
+    return int(any(outcome.failed for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
