@@ -244,6 +244,7 @@ def fetch_llvm() -> None:
     mlir, llvm, tools = (by_package[package] for package in LLVM_PACKAGES)
     unpack(mlir, built / "include", f"./usr/lib/llvm-{LLVM_MAJOR}/include/mlir/*", 5)
     unpack(llvm, built / "include", f"./usr/include/llvm-{LLVM_MAJOR}/llvm/*", 4)
+    unpack(llvm, built / "include", f"./usr/include/llvm-c-{LLVM_MAJOR}/llvm-c/*", 4)
     unpack(tools, built / "libexec", f"./usr/lib/llvm-{LLVM_MAJOR}/bin/mlir-tblgen", 5)
     for package in TBLGEN_RUNTIME:
         unpack(by_package[package], built / "libexec", "./usr/lib/x86_64-linux-gnu/*.so*", 4)
@@ -257,7 +258,7 @@ def fetch_llvm() -> None:
 
 
 def check_llvm(prefix: Path) -> None:
-    for part in ("include/mlir/IR/Operation.h", "include/llvm/Config/abi-breaking.h"):
+    for part in ("include/mlir/IR/Operation.h", "include/llvm/Config/abi-breaking.h", "include/llvm-c/DataTypes.h"):
         if not (prefix / part).is_file():
             raise FetchError(f"{prefix}: {part} is missing")
     tblgen = [prefix / "bin" / "mlir-tblgen", "--version"]

@@ -50,12 +50,7 @@ def run(name: str, *command: str | Path) -> Outcome:
 
 
 def cpp_files(*suffixes: str) -> list[Path]:
-    return sorted(
-        path
-        for folder in CPP_FOLDERS
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in suffixes
-    )
+    return sorted(path for folder in CPP_FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
 
 
 def tidy_key(source: Path, checks: str, context: bytes) -> str:
@@ -76,11 +71,7 @@ def clang_tidy(checks: str) -> Outcome:
     compiled = {Path(entry["file"]) for entry in commands}
     headers = b"".join(path.read_bytes() for path in cpp_files(".h", ".td"))
     context = headers + (ROOT / ".clang-tidy").read_bytes()
-    keys = {
-        source: tidy_key(source, checks, context)
-        for source in cpp_files(".cpp")
-        if source in compiled
-    }
+    keys = {source: tidy_key(source, checks, context) for source in cpp_files(".cpp") if source in compiled}
     PASSED.mkdir(parents=True, exist_ok=True)
     pending = [source for source, key in keys.items() if not (PASSED / key).exists()]
     failed = False

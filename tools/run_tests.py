@@ -83,9 +83,7 @@ def has_child(case: ElementTree.Element, *tags: str) -> bool:
 
 def environment() -> dict[str, str]:
     """The caller's, less what would change what is tested."""
-    kept = {
-        k: v for k, v in os.environ.items() if not k.startswith("TRITON_") and k != "PYTHONPATH"
-    }
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("TRITON_") and k != "PYTHONPATH"}
     kept["PATH"] = f"{BIN}{os.pathsep}{kept['PATH']}"
     # The one setting that the references of the numeric tests assume.
     kept["TRITON_DEFAULT_FP_FUSION"] = "1"
@@ -110,8 +108,7 @@ def main() -> int:
     print("\n".join(summary))
     failed = sum(item.failed for item in counts)
     print(
-        f"{sum(item.passed for item in counts)} passed, {failed} failed, "
-        f"{sum(item.skipped for item in counts)} skipped"
+        f"{sum(item.passed for item in counts)} passed, {failed} failed, {sum(item.skipped for item in counts)} skipped"
     )
     return int(failed > 0)
 
