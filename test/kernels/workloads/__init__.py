@@ -1,0 +1,1 @@
+"""Workloads of the corpus, one module per family of kernels."""
