@@ -29,9 +29,9 @@ bool isAudited(std::string_view buildId);
 /// Empty if this process runs an audited libtriton. Otherwise one line that
 /// says what was found, what was expected and what to do.
 ///
-/// A plugin refuses by returning a PluginInfo with `apiVersion` 0, no passes
-/// and no dialects: libtriton then raises a Python exception instead of loading
-/// it. The line belongs into `tritonVersion`, and on stderr.
+/// A plugin refuses by returning a PluginInfo without passes and dialects whose
+/// `tritonVersion` is this line: libtriton compares that with its own version
+/// and raises a Python exception that quotes it.
 std::string checkHost();
 
 } // namespace kperfir::abi
