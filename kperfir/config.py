@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kperfir.errors import ConfigError
+from kperfir.errors import ConfigError, KPerfWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -93,12 +93,13 @@ def _setting(noun: str, default: object, parse: Callable[[object], Any], meaning
 class Options:
     """All settings of one profiling session. Build with `resolve`, which also reads the environment."""
 
+    # ruff: noqa: RUF009 - `_setting` makes dataclass fields.
     active: bool = _setting("", False, _flag, "1 profiles every kernel of the process, with no change to the script")
     out: Path | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
     kernels: tuple[str, ...] = _setting("KERNELS", ("*",), _names, "kernels to record: shell patterns, comma separated")
     regions: tuple[str, ...] = _setting("REGIONS", ("auto",), _names, "what to record inside a kernel: auto, or kinds")
-    device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto is simt where no GPU is visible")
-    strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last records")
+    device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto: simt if no GPU is visible")
+    strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last")
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
     buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
     launches: int = _setting("LAUNCHES", 16, _count, "launches kept per kernel; later ones are counted")
@@ -169,7 +170,8 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in known and name != OWNER_VARIABLE:
             hint = _did_you_mean(name, known)
-            warnings.warn(f"kperfir ignores the unknown environment variable {name}{'; ' + hint if hint else ''}", stacklevel=3)
+            message = f"kperfir ignores the unknown environment variable {name}"
+            warnings.warn(f"{message}; {hint}" if hint else message, KPerfWarning, stacklevel=3)
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -1,0 +1,1 @@
+"""What happens while a program runs: drivers, devices, launches."""

@@ -1,0 +1,144 @@
+"""Turn the Python arguments of a launch into the parameters of its PTX entry.
+
+    parameters = pack(signature, tensordesc_meta, arguments)
+
+Follows Triton's own CUDA launcher: constexprs vanish, tuples are flattened, a tensor descriptor becomes a tensor map
+(or, below sm_90, a pointer) with shape and strides. The two scratch pointers at the end are the launcher's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kperfir.errors import DeviceError
+from kperfir.runtime.arrays import Storage, address_of, storage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_INTEGER_BYTES = {
+    "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
+    "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
+}  # fmt: skip
+
+TENSOR_MAP_BYTES = 128
+_TENSOR_MAP_RANK = 5
+
+
+@dataclass(slots=True)
+class Parameters:
+    """Parameters of one launch, in the order of the entry, and the memory they point to."""
+
+    values: list[bytes] = field(default_factory=list)
+    storages: list[Storage] = field(default_factory=list)
+
+    def add_pointer(self, argument: object, name: str) -> None:
+        """Append a pointer, and the memory behind it where that is known."""
+        self.values.append(struct.pack("<Q", address_of(argument)))
+        storage = storage_of(argument, name)
+        if storage is not None:
+            self.storages.append(storage)
+
+
+def pack(signature: Mapping[str, Any], tensordesc_meta: Sequence[Any], arguments: Sequence[Any]) -> Parameters:
+    """Return the parameters for `arguments`.
+
+    Args:
+        signature: Triton type of each argument by name; a tuple of types for a tuple.
+        tensordesc_meta: Triton's facts about each tensor descriptor that is passed as a tensor map; empty below sm_90.
+        arguments: One value per entry of `signature`.
+    """
+    packer = _Packer(iter(tensordesc_meta) if tensordesc_meta else None)
+    for (name, kind), argument in zip(signature.items(), arguments, strict=True):
+        packer.add(kind, argument, name)
+    return packer.parameters
+
+
+class _Packer:
+    def __init__(self, tensor_maps: Iterator[Any] | None) -> None:
+        self.parameters = Parameters()
+        self._tensor_maps = tensor_maps
+
+    def add(self, kind: Any, argument: Any, name: str) -> None:
+        if isinstance(kind, tuple):
+            for index, (inner_kind, inner) in enumerate(zip(kind, argument, strict=True)):
+                self.add(inner_kind, inner, f"{name}[{index}]")
+        elif kind == "constexpr":
+            pass
+        elif kind.startswith("tensordesc"):
+            self._add_descriptor(kind, argument, name)
+        elif kind.startswith("*"):
+            self.parameters.add_pointer(argument, name)
+        else:
+            self.parameters.values.append(_scalar(kind, argument, name))
+
+    def _add_descriptor(self, kind: str, descriptor: Any, name: str) -> None:
+        if self._tensor_maps is None:
+            from triton.backends.driver import decompose_descriptor, expand_signature
+
+            parts = decompose_descriptor(descriptor)
+            for part_kind, part in zip(expand_signature([kind], None, ""), parts, strict=True):
+                self.add(part_kind, part, name)
+            return
+        self.parameters.values.append(_tensor_map(descriptor, next(self._tensor_maps)))
+        storage = storage_of(descriptor.base, name)
+        if storage is not None:
+            self.parameters.storages.append(storage)
+        for extent in descriptor.shape:
+            self.add("i32", extent, name)
+        for stride in descriptor.strides:
+            self.add("i64", stride, name)
+
+
+def _scalar(kind: str, argument: Any, name: str) -> bytes:
+    try:
+        if kind in _INTEGER_BYTES:
+            size = _INTEGER_BYTES[kind]
+            return (int(argument) & (1 << 8 * size) - 1).to_bytes(size, "little")
+        return _FLOAT_BYTES[kind](float(argument))
+    except (KeyError, struct.error, TypeError, ValueError, OverflowError) as error:
+        raise DeviceError(
+            "bad-argument",
+            what="a kernel argument cannot be passed",
+            where=f"argument {name}",
+            found=f"{argument!r} ({type(argument).__name__})",
+            expected=f"a value of type {kind} ({error})",
+            fix="pass a value of that type",
+        ) from None
+
+
+def _float32(value: float) -> bytes:
+    return bytes(ctypes.c_float(value))  # Overflows to infinity, where struct would raise.
+
+
+_FLOAT_BYTES: dict[str, Callable[[float], bytes]] = {
+    "fp16": lambda value: struct.pack("<e", value),
+    "bf16": lambda value: _float32(value)[2:],  # Truncates, as Triton's CUDA launcher does.
+    "fp32": _float32,
+    "f32": _float32,
+    "fp64": lambda value: struct.pack("<d", value),
+}
+
+
+def _tensor_map(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
+    """Pack a tensor map. The format is the SIMT device's own: real ones are opaque.
+
+    "KPTM" | u8 rank | u8 swizzle | u8 element bytes | u8 element type | u64 base | u8 NaN fill | 7 zero
+    | u32 extents[5] | u64 strides in bytes[5] | u32 box extents[5]; all innermost first, unused ones 1 (strides 0).
+    """
+    from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST, TMA_TF32
+
+    shape, size = list(descriptor.shape), meta["elem_size"]
+    if meta["fp4_padded"]:
+        shape[-1] *= 2
+    unused = _TENSOR_MAP_RANK - len(shape)
+    element = TMA_TF32 if descriptor.round_f32_to_tf32 else TMA_DTYPE_DEVICE_TO_HOST[meta["elem_type"]]
+    packed = struct.pack("<4sBBBBQB7x", b"KPTM", len(shape), meta["swizzle"], size, element,
+                         address_of(descriptor.base), descriptor.padding == "nan")  # fmt: skip
+    packed += struct.pack("<5I", *shape[::-1], *[1] * unused)
+    packed += struct.pack("<5Q", *(stride * size for stride in list(descriptor.strides)[::-1]), *[0] * unused)
+    packed += struct.pack("<5I", *list(meta["block_size"])[::-1], *[1] * (_TENSOR_MAP_RANK - len(meta["block_size"])))
+    return packed.ljust(TENSOR_MAP_BYTES, b"\0")

@@ -1,0 +1,63 @@
+"""What capturing needs of a device, whatever it is.
+
+A driver that can be profiled has an attribute `profile_device` with these methods; for Triton's own drivers an adapter
+provides them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class ProfileBuffer(Protocol):
+    """A zeroed run of device memory that kernels write records into."""
+
+    def data_ptr(self) -> int:
+        """Return its device address."""
+        ...
+
+    def read(self) -> NDArray[np.uint8]:
+        """Return its bytes on the host."""
+        ...
+
+
+class ProfileDevice(Protocol):
+    """A device that kernels can be profiled on."""
+
+    simulated: bool
+
+    def allocate_zeroed(self, size: int, alignment: int) -> ProfileBuffer:
+        """Return a zeroed buffer of `size` bytes at a multiple of `alignment`."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all launches are complete."""
+        ...
+
+
+class HostBuffer:
+    """A zeroed buffer in host memory. Pages that are never written cost nothing."""
+
+    def __init__(self, size: int, alignment: int) -> None:
+        import numpy as np
+
+        self._memory: NDArray[np.uint8] = np.zeros(size + alignment, dtype=np.uint8)
+        start = -int(self._memory.ctypes.data) % max(alignment, 1)
+        self._bytes = self._memory[start : start + size]
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return int(self._bytes.nbytes)
+
+    def data_ptr(self) -> int:
+        """Return its address."""
+        return int(self._bytes.ctypes.data)
+
+    def read(self) -> NDArray[np.uint8]:
+        """Return its bytes; not a copy."""
+        return self._bytes

@@ -1,0 +1,404 @@
+"""A Triton driver for the embedded SIMT device: unmodified `kernel[grid](cpu_tensor, ...)` runs its PTX on the CPU.
+
+Owns what Triton asks of a driver. Which driver Triton gets is decided in `select`; what a launch records, in `launch`.
+The device itself is `kperfir._native.simt`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kperfir.errors import DeviceError
+from kperfir.runtime import simulated_time
+from kperfir.runtime.arguments import Parameters, pack
+from kperfir.runtime.device import HostBuffer
+from kperfir.runtime.memory import LiveArrays, describe_nearest, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    from kperfir.runtime.arrays import Storage
+    from kperfir.runtime.chip import Chip
+
+WARP_SIZE = 32
+_MAX_THREADS_PER_CTA = 1024
+_ELF_MAGIC = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKernel:
+    """A parsed kernel. It is both the module and the function handle that Triton keeps."""
+
+    name: str
+    module: Any
+    driver: SimtDriver
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """The shape of a launch. `grid` counts CTAs, those of a cluster included."""
+
+    grid: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    threads: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedLaunch:
+    """A launch and what the device says about it."""
+
+    kernel: LoadedKernel
+    shape: LaunchShape
+    result: Any
+
+
+class SimtUtils:
+    """What Triton reaches as `driver.active.utils`."""
+
+    def __init__(self, driver: SimtDriver) -> None:
+        self._driver = driver
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+        """Parse the PTX of a kernel.
+
+        Returns:
+            Module, function, registers per thread, spilled registers, most threads per CTA.
+
+        Raises:
+            DeviceError: If the device cannot run it, or if `binary` is a cubin.
+        """
+        kernel = self._driver.load(name, binary)
+        return kernel, kernel, int(kernel.module.registers), 0, _MAX_THREADS_PER_CTA
+
+    def unload_module(self, module: object) -> None:
+        """Do nothing: a kernel is freed with its last handle."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Return what Triton wants to know of the chip."""
+        return self._driver.chip.triton_properties()
+
+    def get_current_device(self) -> int:
+        """Return the index of the device."""
+        return self._driver.get_current_device()
+
+    def set_current_device(self, device: int) -> None:
+        """Do nothing: there is one device."""
+
+    def get_default_stream(self, device: int) -> int:
+        """Return the one stream there is."""
+        return 0
+
+    def is_stream_capturing(self, stream: int) -> bool:
+        """Return False: there are no graphs."""
+        return False
+
+    def get_device_capability(self, device: int) -> tuple[int, int]:
+        """Return the compute capability."""
+        return self._driver.get_device_capability(device)
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Do nothing: printed text has no bound here."""
+
+
+class SimtLauncher:
+    """Launches one kernel; Triton makes one per compiled kernel and calls it once per launch."""
+
+    def __init__(self, source: Any, metadata: Any) -> None:
+        self._signature = {str(name): kind for name, kind in source.signature.items()}
+        self._tensordesc_meta = list(getattr(metadata, "tensordesc_meta", None) or ())
+        self._metadata = metadata
+
+    def __call__(  # Triton's calling convention.
+        self, grid_x: int, grid_y: int, grid_z: int, stream: int, function: LoadedKernel, packed_metadata: object,
+        launch_metadata: object, enter_hook: Callable[..., object] | None, exit_hook: Callable[..., object] | None,
+        *arguments: object,
+    ) -> None:  # fmt: skip
+        driver = active_simt_driver() or function.driver
+        metadata = self._metadata
+        clusters = grid_x * grid_y * grid_z
+        parameters = pack(self._signature, self._tensordesc_meta, arguments)
+        keep_alive = self._add_scratch(driver, parameters, clusters * metadata.num_ctas, stream)
+        shape = LaunchShape(
+            grid=(grid_x * metadata.num_ctas, grid_y, grid_z),
+            cluster=(metadata.num_ctas, 1, 1),
+            threads=_threads_per_cta(function.module, metadata.num_warps),
+            shared_bytes=metadata.shared,
+        )
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        if clusters:
+            driver.launch(function, shape, parameters)
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+        del keep_alive
+
+    def _add_scratch(self, driver: SimtDriver, parameters: Parameters, ctas: int, stream: int) -> list[object]:
+        from triton.runtime import _allocation
+
+        metadata = self._metadata
+        profile_allocator = driver.allocate_default_profile_scratch
+        if _allocation.has_profile_allocator():
+            profile_allocator = _allocation._profile_allocator.get()
+        buffers: list[object] = []
+        for kind, allocate in (("global", _allocation._allocator.get()), ("profile", profile_allocator)):
+            size = getattr(metadata, f"{kind}_scratch_size")
+            alignment = getattr(metadata, f"{kind}_scratch_align")
+            buffer = allocate(ctas * size, alignment, stream) if size and ctas else None
+            buffers.append(buffer)
+            parameters.add_pointer(buffer, f"{kind} scratch")
+        return buffers
+
+
+class SimtDriver:
+    """The driver of one SIMT device. `clock_ns` is its simulated time."""
+
+    def __init__(self, chip: Chip, *, threads: int, seed: int, native: ModuleType | None = None) -> None:
+        self.chip = chip
+        self.clock_ns = 0.0
+        self.utils = SimtUtils(self)
+        self.launcher_cls: Callable[..., Any] = SimtLauncher
+        self._threads = threads or os.cpu_count() or 1
+        self._seed = seed
+        self._native = native or _native_simt()
+        self._device: Any = None
+        self._device_pid = 0
+        self._orphans: list[Any] = []
+        self._lock = threading.RLock()
+        self._observers: list[Callable[[FinishedLaunch], None]] = []
+        self._log = False
+
+    # What Triton asks of a driver.
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Return True: the device is always there."""
+        return True
+
+    def get_current_target(self) -> Any:
+        """Return the target to compile for."""
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", self.chip.arch, WARP_SIZE)
+
+    def get_current_device(self) -> int:
+        """Return the index of the device."""
+        return self.chip.index
+
+    def set_current_device(self, device: int) -> None:
+        """Do nothing: there is one device."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """Return the one stream there is."""
+        return 0
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """Return the compute capability."""
+        return divmod(self.chip.arch, 10)
+
+    def get_active_torch_device(self) -> Any:
+        """Return torch's CPU: that is where arguments live."""
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> simulated_time.DeviceInterface:
+        """Return what stands in for `torch.cuda`."""
+        return simulated_time.DeviceInterface(self, self.chip.index)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """Return what the autotuner measures with."""
+        return simulated_time.benchmarker(self)
+
+    def get_empty_cache_for_benchmark(self) -> None:
+        """Return None: benchmarks do not clear the simulated cache."""
+
+    def clear_cache(self, cache: object) -> None:
+        """Do nothing: benchmarks do not clear the simulated cache."""
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        """Return the C++ type of a kernel argument, as Triton's CUDA driver names it."""
+        from triton.backends.nvidia.driver import ty_to_cpp
+
+        return str(ty_to_cpp(kind))
+
+    def assemble_tensormap_to_arg(self, tensormaps_info: object, arguments: Any) -> Any:
+        """Return `arguments`: tensor maps are made by the launcher."""
+        return arguments
+
+    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: int) -> HostBuffer:
+        """Return a zeroed buffer."""
+        return HostBuffer(size, alignment)
+
+    # What kperfir asks of it.
+
+    @property
+    def profile_device(self) -> SimtDriver:
+        """The driver is its own profile device (see `device.ProfileDevice`)."""
+        return self
+
+    simulated = True
+
+    def allocate_zeroed(self, size: int, alignment: int) -> HostBuffer:
+        """Return a zeroed buffer for records."""
+        return HostBuffer(size, alignment)
+
+    def synchronize(self) -> None:
+        """Do nothing: launches are complete when they return."""
+
+    def load(self, name: str, binary: bytes) -> LoadedKernel:
+        """Parse `binary`, the PTX of kernel `name`."""
+        if binary.startswith(_ELF_MAGIC):
+            raise DeviceError(
+                "not-ptx",
+                what="the SIMT device cannot run a cubin",
+                where=f"kernel {name}",
+                found="a compiled binary",
+                expected="PTX",
+                fix="compile it while the SIMT device is active, with no other tool replacing the cubin stage",
+            )
+        try:
+            return LoadedKernel(name, self._native.Module(binary.decode(), name), self)
+        except self._native.Error as error:
+            raise _device_error(error, name, []) from None
+
+    def launch(self, kernel: LoadedKernel, shape: LaunchShape, parameters: Parameters) -> FinishedLaunch:
+        """Run a kernel to its end.
+
+        Raises:
+            DeviceError: With the kind of fault as its code, the kernel, source line, CTA, warp and lane.
+        """
+        with self._lock:
+            storages = merged(parameters.storages)
+            device = self._device_of_this_process()
+            with _mapped(device, storages):
+                try:
+                    result = device.launch(
+                        kernel.module, grid=shape.grid, block_threads=shape.threads, shared_bytes=shape.shared_bytes,
+                        params=parameters.values, cluster=shape.cluster, log=self._log,
+                    )  # fmt: skip
+                except self._native.Error as error:
+                    raise _device_error(error, kernel.name, storages) from None
+            self.clock_ns += float(result.ns)
+            finished = FinishedLaunch(kernel, shape, result)
+            for observer in list(self._observers):
+                observer(finished)
+        if result.printf:
+            sys.stdout.write("".join(result.printf))
+            sys.stdout.flush()
+        return finished
+
+    @contextlib.contextmanager
+    def observed(self, *, log: bool = False) -> Iterator[list[FinishedLaunch]]:
+        """Collect every launch made in the block; with `log`, each with the device's event log."""
+        launches: list[FinishedLaunch] = []
+        previous_log, self._log = self._log, self._log or log
+        self._observers.append(launches.append)
+        try:
+            yield launches
+        finally:
+            self._observers.remove(launches.append)
+            self._log = previous_log
+
+    def _device_of_this_process(self) -> Any:
+        if self._device_pid != os.getpid():
+            if self._device is not None:
+                # Inherited through a fork: its threads do not exist here, so its destructor would wait for ever.
+                self._orphans.append(self._device)
+            self._device = self._native.Device(self.chip.text, threads=self._threads, seed=self._seed)
+            self._device_pid = os.getpid()
+        return self._device
+
+
+def active_simt_driver() -> SimtDriver | None:
+    """Return the driver that Triton uses now if it is a SIMT driver. Never makes Triton choose one."""
+    module = sys.modules.get("triton.runtime.driver")
+    if module is None:
+        return None
+    config = module.driver
+    driver = config._active if config._active is not None else config._default
+    return driver if isinstance(driver, SimtDriver) else None
+
+
+@contextlib.contextmanager
+def _mapped(device: Any, storages: list[Storage]) -> Iterator[None]:
+    """Make `storages` valid on `device`, and whatever live memory else the kernel turns out to use."""
+    live, mapped = LiveArrays(), []
+
+    def resolve(address: int) -> tuple[int, int, str] | None:
+        found = live.find(address)
+        if found is None:
+            return None
+        low = max((s.end for s in storages if s.end <= address), default=0)
+        high = min((s.address for s in storages if s.address > address), default=sys.maxsize)
+        start, end = max(found.address, low), min(found.end, high)
+        return start, end - start, found.name
+
+    try:
+        for storage in storages:
+            device.map(storage.address, storage.nbytes, storage.name, storage.writable)
+            mapped.append(storage)
+        device.set_resolver(resolve)
+        yield
+    finally:
+        device.set_resolver(None)
+        for storage in mapped:
+            device.unmap(storage.address)
+
+
+def _threads_per_cta(module: Any, num_warps: int) -> int:
+    if not module.reqntid:
+        return num_warps * WARP_SIZE
+    x, y, z = (*module.reqntid, 1, 1)[:3]  # Warp specialisation adds warps that the metadata does not count.
+    return int(x * y * z)
+
+
+_FIXES = {
+    "parse": "report it: the PTX came from Triton",
+    "unsupported": "run the kernel on a GPU, or on another chip (TRITON_KPERF_SIMT_CHIP)",
+    "out-of-bounds": "check the mask and the offsets of this access",
+    "misaligned": "check the divisibility hints of the kernel's arguments (tl.multiple_of and specialisation)",
+    "uninitialised": "store to shared memory, and synchronise, before this load",
+    "deadlock": "check that every warp that must arrive at the barrier does",
+    "limit": "use a smaller block, fewer warps or fewer stages",
+}
+
+
+def _device_error(error: Any, kernel: str, storages: list[Storage]) -> DeviceError:
+    place = [f"kernel {getattr(error, 'kernel', '') or kernel}"]
+    if getattr(error, "file", ""):
+        place.append(f"{error.file}:{error.line}")
+    elif getattr(error, "ptx_line", 0):
+        place.append(f"line {error.ptx_line} of its PTX")
+    for name in ("cta", "warp", "lane"):
+        index = getattr(error, name, None)
+        if index is not None and index != -1:
+            place.append(f"{name.upper() if name == 'cta' else name} {index}")
+    found = str(error.message)
+    address = getattr(error, "address", None)
+    if error.kind == "out-of-bounds" and address:
+        found += f"; {address:#x} is {describe_nearest(address, storages) or 'not memory of any argument'}"
+    return DeviceError(
+        str(error.kind),
+        what=f"the kernel failed on the SIMT device: {str(error.kind).replace('-', ' ')}",
+        where=", ".join(place),
+        found=found,
+        fix=_FIXES.get(error.kind, ""),
+    )
+
+
+def _native_simt() -> ModuleType:
+    try:
+        from kperfir._native import simt
+    except ImportError as error:
+        raise DeviceError(
+            "native-missing", found=str(error), fix="reinstall kperfir; `kperfir doctor` says what is missing"
+        ) from None
+    module: ModuleType = simt
+    return module
