@@ -126,7 +126,7 @@ def grouped_gemm(pa, pb, pc, sizes, lds, gs, NS: tl.constexpr, BM: tl.constexpr,
             ap = a + om[:, None] * lda + ok[None, :]
             bp = b + ok[:, None] * ldb + on[None, :]
             acc = tl.zeros((BM, BN), tl.float32)
-            for kk in range(0, tl.cdiv(gk, BK)):
+            for _ in range(0, tl.cdiv(gk, BK)):
                 tl.multiple_of(ap, [16, 16])
                 tl.multiple_of(bp, [16, 16])
                 acc += tl.dot(tl.load(ap), tl.load(bp))

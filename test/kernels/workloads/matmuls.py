@@ -131,5 +131,5 @@ WORKLOADS = (
     ),
     Workload(CASE["grouped_gemm"], (2,), grouped_arguments, grouped, constexprs={"NS": 2}, tolerance=(2e-3, 2e-3)),
     Workload(CASE["w4a16_gemm"], (1, 2), w4a16_arguments, w4a16, tolerance=(2e-3, 2e-3)),
-    Workload(CASE["dot_scaled_mxfp8"], (1, 1), scaled_arguments, scaled, tolerance=(1e-5, 1e-4)),
+    Workload(CASE["dot_scaled_mxfp8"], (1, 1), scaled_arguments, scaled, tolerance=(1e-5, 2e-2)),
 )
