@@ -1,0 +1,94 @@
+"""The device's event log against decoded stamps.
+
+The log is written by the executor and knows nothing of kperfir. A stamp is right if it is the value that the clock
+read at its place in the program returned, for that execution of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from support.launch import ProfiledRun
+
+    from kperfir.runtime.simt import FinishedLaunch
+
+# The 32-bit clock: stamps. Anchors are 64-bit reads, and so are clock reads that a kernel's author asks for.
+STAMP = re.compile(r"\bmov\.[bu]32\b.*%clock;?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How much a comparison covered, so that a test can demand that it was not nothing."""
+
+    warps: int
+    executed: int
+    decoded: int
+
+    @property
+    def dropped(self) -> int:
+        """Stamps that were executed and not kept."""
+        return self.executed - self.decoded
+
+
+def executed_stamps(launch: FinishedLaunch) -> pd.DataFrame:
+    """All stamps that the device executed: cta, warp, sm, pc, value, issue; in program order of each warp."""
+    log = launch.result.log
+    texts = [text for text, *_ in launch.kernel.module.instructions]
+    is_stamp = np.array([bool(STAMP.search(text.strip())) for text in texts])
+    frame = pd.DataFrame({name: log[name] for name in ("cta", "warp", "sm", "pc", "value", "issue")})
+    frame = frame[is_stamp[frame["pc"].to_numpy()]]
+    return frame.sort_values(["cta", "warp", "issue"], kind="stable", ignore_index=True)
+
+
+def compare_stamps(run: ProfiledRun, *, strategy: str = "saturate") -> Compared:
+    """Assert that the decoded stamps are exactly the executed ones that the strategy keeps.
+
+    Compares for every warp of every CTA: values, order, SM, the unwrapped clock, the count of records and of drops; and
+    that one place in the program always has the same frame and slot.
+    """
+    executed = executed_stamps(run.launch)
+    timeline = run.timeline
+    decoded = {key: group for key, group in timeline.stamps.groupby(["cta", "warp"], sort=False)}
+    tracks = timeline.tracks.set_index(["cta", "warp"])
+    assert tracks.index.is_unique
+    truth = {key: group for key, group in executed.groupby(["cta", "warp"], sort=False)}
+    assert truth.keys() == {key for key, track in tracks.iterrows() if track["records"]}
+    assert decoded.keys() <= truth.keys()
+
+    placed = []
+    for key, all_executed in truth.items():
+        found = decoded.get(key, timeline.stamps.iloc[:0])
+        kept = _kept(all_executed, len(found), strategy)
+        what = f"cta {key[0]} warp {key[1]}"
+        np.testing.assert_array_equal(found["clock_raw"].to_numpy(), kept["value"].to_numpy(), err_msg=what)
+        np.testing.assert_array_equal(found["clock"].to_numpy(), kept["issue"].to_numpy(), err_msg=what)
+        assert (found["sm"].to_numpy() == kept["sm"].to_numpy()).all(), what
+        track = tracks.loc[key]
+        assert track["stamps"] == len(found), what
+        assert track["records"] == len(all_executed), what
+        assert track["dropped"] == len(all_executed) - len(found), what
+        placed.append(
+            pd.DataFrame(
+                {"pc": kept["pc"].to_numpy(), "frame": found["frame"].to_numpy(), "slot": found["slot"].to_numpy()}
+            )
+        )
+    _assert_one_meaning_per_pc(pd.concat(placed))
+    compared = Compared(len(truth), len(executed), len(timeline.stamps))
+    assert timeline.launches["dropped"].sum() == compared.dropped
+    return compared
+
+
+def _kept(executed: pd.DataFrame, count: int, strategy: str) -> pd.DataFrame:
+    return executed.iloc[:count] if strategy == "saturate" else executed.iloc[len(executed) - count :]
+
+
+def _assert_one_meaning_per_pc(placed: pd.DataFrame) -> None:
+    meanings = placed.drop_duplicates()
+    twice = meanings[meanings["pc"].duplicated(keep=False)]
+    assert twice.empty, f"one instruction, several meanings:\n{twice}"
