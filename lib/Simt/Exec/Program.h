@@ -53,6 +53,10 @@
 
 namespace kperfir::simt {
 
+// Accessors are compiled into units for several instruction sets; a copy that is
+// not inlined could be shared between them.
+#define KPERFIR_SIMT_INLINE [[gnu::always_inline]] inline
+
 inline constexpr unsigned kWarpSize = 32;
 
 using LaneMask = uint32_t;
@@ -251,15 +255,15 @@ struct MicroOp {
   LatencyClass latency = LatencyClass::Nop;
   uint32_t ext = 0;                   // pool index, reconvergence pc, ...: by opcode
 
-  bool has(OpFlag flag) const { return (flags & flag) != 0; }
-  MemSem sem() const { return static_cast<MemSem>(order & 15); }
-  MemScope scope() const { return static_cast<MemScope>(order >> 4); }
+  KPERFIR_SIMT_INLINE bool has(OpFlag flag) const { return (flags & flag) != 0; }
+  KPERFIR_SIMT_INLINE MemSem sem() const { return static_cast<MemSem>(order & 15); }
+  KPERFIR_SIMT_INLINE MemScope scope() const { return static_cast<MemScope>(order >> 4); }
   /// Bra, BrxIdx: pc where the sides meet, or kNoPc.
-  uint32_t reconvergence() const { return ext; }
+  KPERFIR_SIMT_INLINE uint32_t reconvergence() const { return ext; }
   /// Predicate operand of BarRed, CpAsync: kept in src[3].
-  PredicateIndex predSrc() const { return src[3]; }
+  KPERFIR_SIMT_INLINE PredicateIndex predSrc() const { return src[3]; }
   /// Ld: bits of the destination registers (>= typeBits(type)).
-  unsigned destBits() const { return sub; }
+  KPERFIR_SIMT_INLINE unsigned destBits() const { return sub; }
 };
 static_assert(sizeof(MicroOp) == 48);
 
@@ -299,19 +303,19 @@ struct ExecContext {
 
   void bind(const struct Program &program);
 
-  const uint32_t *src(RowIndex row) const {
+  KPERFIR_SIMT_INLINE const uint32_t *src(RowIndex row) const {
     return rowBase[row >> 15] + size_t(row & 0x7FFF) * kWarpSize;
   }
-  const uint64_t *src64(RowIndex row) const {
+  KPERFIR_SIMT_INLINE const uint64_t *src64(RowIndex row) const {
     return reinterpret_cast<const uint64_t *>(src(row));
   }
-  uint32_t *dst(RowIndex row) const { return rowBase[0] + size_t(row) * kWarpSize; }
-  uint64_t *dst64(RowIndex row) const { return reinterpret_cast<uint64_t *>(dst(row)); }
+  KPERFIR_SIMT_INLINE uint32_t *dst(RowIndex row) const { return rowBase[0] + size_t(row) * kWarpSize; }
+  KPERFIR_SIMT_INLINE uint64_t *dst64(RowIndex row) const { return reinterpret_cast<uint64_t *>(dst(row)); }
 
-  LaneMask predicate(PredicateIndex index) const { return predicates[index]; }
+  KPERFIR_SIMT_INLINE LaneMask predicate(PredicateIndex index) const { return predicates[index]; }
 
   /// Lanes of `mask` whose guard holds.
-  LaneMask guardedMask(const MicroOp &op, LaneMask mask) const {
+  KPERFIR_SIMT_INLINE LaneMask guardedMask(const MicroOp &op, LaneMask mask) const {
     if (op.guard == kNoPredicate)
       return mask;
     LaneMask guard = predicates[op.guard];
