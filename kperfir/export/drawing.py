@@ -1,0 +1,99 @@
+"""What a timeline looks like when it is drawn, whatever the format: lanes, CTA slices, nesting, one time axis.
+
+Launches are timed from their own start; here they are put one behind the other. A launch has rows: first the CTA slice
+of each warp (`LaunchLanes.roots`), then the spans, which nest below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kperfir.export.lanes import LaunchLanes, lanes_of, launch_rows, whole_ns
+from kperfir.export.nesting import event_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from kperfir.timeline import Timeline
+
+LAUNCH_GAP_NS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchDrawing:
+    """One launch. Arrays have one entry per row; times are whole nanoseconds of the axis that all launches share."""
+
+    launch: dict[str, Any]  # Row of `Timeline.launches`.
+    offset_ns: int  # Where the launch's own zero lies on the axis.
+    lanes: LaunchLanes
+    spans: pd.DataFrame
+    lane: NDArray[np.int64]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    instant: NDArray[np.bool_]
+    begin_order: NDArray[np.int64]  # Position of the row's begin and end in the walk over all nested rows.
+    end_order: NDArray[np.int64]
+
+    @property
+    def extent_ns(self) -> tuple[int, int]:
+        """Where the launch starts and ends."""
+        if not len(self.start_ns):
+            return self.offset_ns, self.offset_ns
+        return int(self.start_ns.min()), int(self.end_ns.max())
+
+    def event_order(self) -> NDArray[np.int64]:
+        """The begins and ends in the order in which they must be written, so that ties nest.
+
+        A begin is the number of its row, an end that plus the number of rows. Instants have no end.
+        """
+        rows = len(self.lane)
+        order = np.empty(2 * rows, np.int64)
+        order[self.begin_order] = np.arange(rows)
+        order[self.end_order] = np.arange(rows, 2 * rows)
+        return order[(order < rows) | ~self.instant[order - rows]]
+
+
+def launch_drawings(timeline: Timeline) -> Iterator[LaunchDrawing]:
+    """Draw the launches one at a time, in order."""
+    free_ns = 0
+    for launch in timeline.launches.to_dict("records"):
+        drawing = _draw(timeline, launch, free_ns)
+        yield drawing
+        free_ns = drawing.extent_ns[1] + LAUNCH_GAP_NS
+
+
+def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDrawing:
+    spans, tracks = launch_rows(timeline, launch["launch"])
+    lanes = lanes_of(spans, tracks)
+    roots = lanes.roots
+    root_count = len(roots)
+    span_start, span_end = whole_ns(spans)
+    start, end = np.r_[roots["start_ns"].to_numpy(), span_start], np.r_[roots["end_ns"].to_numpy(), span_end]
+    # A fitted time may lie a little before the launch's zero; nothing may lie before the axis' zero.
+    offset_ns = free_ns - min(0, int(start.min(initial=0)))
+
+    parent = spans["parent"].to_numpy()
+    first_row = int(spans.index[0]) if len(spans) else 0
+    begin_order, end_order = event_order(
+        np.r_[np.full(root_count, -1), np.where(parent < 0, lanes.root_of_span, parent - first_row + root_count)],
+        np.r_[np.zeros(root_count, np.int64), spans["depth"].to_numpy() + 1],
+    )
+    root_lane = roots["lane"].to_numpy()
+    return LaunchDrawing(
+        launch=launch,
+        offset_ns=offset_ns,
+        lanes=lanes,
+        spans=spans,
+        lane=np.r_[root_lane, root_lane[lanes.root_of_span]],
+        start_ns=start + offset_ns,
+        end_ns=end + offset_ns,
+        instant=np.r_[np.zeros(root_count, np.bool_), (spans["kind"] == "mark").to_numpy()],
+        begin_order=begin_order,
+        end_order=end_order,
+    )

@@ -1,0 +1,57 @@
+"""The column packer writes what the protobuf library would write."""
+
+import numpy as np
+import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import DebugAnnotation, TrackEvent
+
+from kperfir.export.columns import MessageBatch, interleave
+
+EDGES = [0, 1, 127, 128, 16_383, 16_384, 2**32 - 1, 2**32, 2**56, 2**63 - 1, -1, -(2**63)]
+
+
+def _annotation(value: int) -> bytes:
+    return DebugAnnotation(name_iid=300, int_value=value).SerializeToString()
+
+
+def test_varint_equals_protobuf_for_edge_values() -> None:
+    batch = MessageBatch(len(EDGES))
+    batch.varint(1, 300)
+    batch.varint(4, np.array(EDGES, np.int64))
+    matrix, used = batch.bytes_matrix()
+    assert [row[keep].tobytes() for row, keep in zip(matrix, used, strict=True)] == [
+        _annotation(value) for value in EDGES
+    ]
+
+
+def test_absent_field_leaves_no_bytes() -> None:
+    batch = MessageBatch(3)
+    batch.varint(1, 300)
+    batch.varint(4, np.array([5, 6, 7]), present=np.array([True, False, True]))
+    matrix, used = batch.bytes_matrix()
+    assert matrix[1][used[1]].tobytes() == DebugAnnotation(name_iid=300).SerializeToString()
+
+
+@pytest.mark.parametrize("annotations", [1, 40])
+def test_nested_message_has_exact_length(annotations: int) -> None:
+    # Forty annotations need a length of two bytes.
+    event = MessageBatch(2)
+    for _ in range(annotations):
+        inner = MessageBatch(2)
+        inner.varint(1, 300)
+        inner.varint(4, np.array([1, 1 << 40]))
+        event.message(4, inner, present=np.array([True, False]))
+    event.varint(9, 2)
+    matrix, used = event.bytes_matrix()
+    full = TrackEvent(type=TrackEvent.TYPE_SLICE_END)
+    for _ in range(annotations):
+        full.debug_annotations.add(name_iid=300, int_value=1)
+    assert matrix[0][used[0]].tobytes() == full.SerializeToString()
+    assert matrix[1][used[1]].tobytes() == TrackEvent(type=2).SerializeToString()
+
+
+def test_interleave_keeps_the_given_order() -> None:
+    narrow, wide = MessageBatch(2), MessageBatch(1)
+    narrow.varint(1, np.array([1, 2]))
+    wide.varint(1, np.array([1 << 20]))
+    merged = interleave([(narrow, np.array([0, 2])), (wide, np.array([1]))])
+    assert merged == b"\x08\x01" + b"\x08\x80\x80\x40" + b"\x08\x02"

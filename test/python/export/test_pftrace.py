@@ -1,0 +1,233 @@
+"""A .pftrace read back by Perfetto's own trace_processor equals the timeline."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+from support.toy_timeline import ToyTimeline, toy_timeline
+from support.trace_processor import OpenTrace, open_trace
+
+from kperfir.export import pftrace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COLUMNS = [
+    "launch", "sm", "cta", "warp", "name", "kind", "ts", "dur", "depth", "iteration", "start_cycles", "duration_cycles",
+    "incomplete", "file", "line", "kernel", "parent_name", "parent_start_cycles", "parent_iteration",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def timeline() -> ToyTimeline:
+    return toy_timeline(launches=3, ctas=9)
+
+
+@pytest.fixture(scope="module")
+def trace(timeline: ToyTimeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenTrace]:
+    path = tmp_path_factory.mktemp("trace") / "toy.pftrace"
+    _write(timeline, path)
+    with open_trace(path) as opened:
+        yield opened
+
+
+def _write(timeline: ToyTimeline, path: Path) -> None:
+    with path.open("wb") as out:
+        pftrace.write([timeline], out)
+
+
+def _offsets(trace: OpenTrace) -> dict[int, int]:
+    launches = trace.sql(
+        "select extract_arg(arg_set_id, 'debug.launch') launch, extract_arg(arg_set_id, 'debug.offset_ns') offset"
+        " from slice where extract_arg(arg_set_id, 'debug.offset_ns') is not null"
+    )
+    return dict(zip(launches["launch"], launches["offset"], strict=True))
+
+
+def _expected(timeline: ToyTimeline, offsets: dict[int, int]) -> pd.DataFrame:
+    spans = timeline.spans.astype({name: "object" for name in ("name", "kind", "file", "kernel")})
+    parents = spans.reindex(spans["parent"])
+    offset = spans["launch"].map(offsets)
+    start = np.rint(spans["start_ns"]).astype("int64")
+    frame = spans.assign(
+        ts=start + offset,
+        dur=np.rint(spans["start_ns"] + spans["duration_ns"]).astype("int64") - start,
+        depth=spans["depth"].astype(int) + 1,  # Under the CTA slice.
+        incomplete=~spans["complete"],
+        parent_name=parents["name"].fillna("CTA").to_numpy(),
+        parent_start_cycles=parents["start_cycles"].fillna(-1).to_numpy(),
+        parent_iteration=parents["iteration"].fillna(-1).to_numpy(),
+    )
+    return _sorted(frame)
+
+
+def _actual(trace: OpenTrace) -> pd.DataFrame:
+    frame = trace.sql(
+        """
+        select s.id, s.parent_id, s.name, s.category kind, s.ts, s.dur, s.depth,
+          extract_arg(s.arg_set_id, 'debug.cta') cta, extract_arg(s.arg_set_id, 'debug.warp') warp,
+          extract_arg(s.arg_set_id, 'debug.iteration') iteration,
+          extract_arg(s.arg_set_id, 'debug.start_cycles') start_cycles,
+          extract_arg(s.arg_set_id, 'debug.duration_cycles') duration_cycles,
+          coalesce(extract_arg(s.arg_set_id, 'debug.incomplete'), 0) incomplete,
+          extract_arg(s.arg_set_id, 'source.file_name') file,
+          extract_arg(s.arg_set_id, 'source.line_number') line,
+          extract_arg(s.arg_set_id, 'source.function_name') kernel,
+          sm.name sm, launch.name launch
+        from slice s join track lane on lane.id = s.track_id
+          join track sm on sm.id = lane.parent_id join track launch on launch.id = sm.parent_id
+        """
+    ).set_index("id")
+    root = frame["parent_id"].copy()
+    top = pd.Series(frame.index, index=frame.index)
+    while root.notna().any():
+        top = root.where(root.notna(), top)
+        root = frame["parent_id"].reindex(top).set_axis(frame.index)
+    spans = frame[frame["parent_id"].notna()]
+    parents = frame.reindex(spans["parent_id"])
+    ctas = frame.reindex(top.loc[spans.index])
+    is_cta = parents["cta"].notna().to_numpy()
+    return _sorted(
+        spans.assign(
+            launch=spans["launch"].str.extract(r"launch (\d+)", expand=False).astype(int),
+            sm=spans["sm"].str.removeprefix("SM ").astype(int),
+            cta=ctas["cta"].to_numpy(),
+            warp=ctas["warp"].to_numpy(),
+            iteration=spans["iteration"].fillna(-1),
+            parent_name=np.where(is_cta, "CTA", parents["name"]),
+            parent_start_cycles=parents["start_cycles"].fillna(-1).to_numpy(),
+            parent_iteration=parents["iteration"].fillna(-1).to_numpy(),
+        )
+    )
+
+
+def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
+    texts = {"name", "kind", "file", "kernel", "parent_name"}
+    frame = frame[COLUMNS].astype({name: "str" if name in texts else "int64" for name in COLUMNS})
+    return frame.sort_values(COLUMNS, ignore_index=True)
+
+
+def test_trace_processor_finds_no_problem(trace: OpenTrace) -> None:
+    assert trace.problems() == []
+
+
+def test_every_span_is_a_slice_with_its_parent_and_arguments(timeline: ToyTimeline, trace: OpenTrace) -> None:
+    actual = _actual(trace)
+    assert len(actual) == len(timeline.spans)
+    pd.testing.assert_frame_equal(actual, _expected(timeline, _offsets(trace)))
+
+
+def test_every_warp_of_every_cta_is_an_outermost_slice(timeline: ToyTimeline, trace: OpenTrace) -> None:
+    actual = trace.sql(
+        """
+        select extract_arg(arg_set_id, 'debug.cta') cta, extract_arg(arg_set_id, 'debug.cta_x') cta_x,
+          extract_arg(arg_set_id, 'debug.cta_y') cta_y, extract_arg(arg_set_id, 'debug.cta_z') cta_z,
+          extract_arg(arg_set_id, 'debug.warp') warp, extract_arg(arg_set_id, 'debug.role') role,
+          extract_arg(arg_set_id, 'debug.records') records, extract_arg(arg_set_id, 'debug.dropped') dropped
+        from slice where depth = 0 and category = 'cta' and name = 'CTA ' || extract_arg(arg_set_id, 'debug.cta')
+        """
+    )
+    places = timeline.spans.drop_duplicates(["launch", "cta"])[["launch", "cta", "cta_x", "cta_y", "cta_z"]]
+    expected = timeline.tracks.merge(places, on=["launch", "cta"])
+    columns = list(actual.columns)
+    types = {name: "str" if name == "role" else "int64" for name in columns}
+    pd.testing.assert_frame_equal(
+        actual.astype(types).sort_values(columns, ignore_index=True),
+        expected[columns].astype(types).sort_values(columns, ignore_index=True),
+    )
+
+
+def test_launch_slices_carry_the_launch_table_and_the_notes(timeline: ToyTimeline, trace: OpenTrace) -> None:
+    for launch in timeline.launches.itertuples(index=False):
+        args = trace.sql(
+            "select flat_key, display_value from slice join args using (arg_set_id)"
+            f" where extract_arg(arg_set_id, 'debug.offset_ns') is not null"
+            f" and extract_arg(arg_set_id, 'debug.launch') = {launch.launch}"
+        )
+        values = dict(zip(args["flat_key"], args["display_value"], strict=True))
+        assert values["debug.grid_x"] == "3"
+        assert values["debug.chip"] == "A100"
+        assert values["debug.simulated"] == "true"
+        assert values["debug.dropped"] == str(launch.dropped)
+        notes = args.loc[args["flat_key"].str.startswith("debug.notes"), "display_value"].tolist()
+        assert notes == timeline.notes
+
+
+def test_tracks_are_capture_launch_sm_lane_in_explicit_order(trace: OpenTrace) -> None:
+    tracks = trace.sql(
+        """
+        select t.id, t.name, t.parent_id, extract_arg(source_arg_set_id, 'sibling_order_rank') rank,
+          extract_arg(source_arg_set_id, 'child_ordering') ordering from track t
+        """
+    ).set_index("id")
+    assert set(tracks["ordering"]) == {"explicit"}
+    (top,) = tracks[tracks["parent_id"].isna()].itertuples()
+    assert top.name == "kperfir: A100 (simulated) · host toy pid 42"
+
+    def children(parent: int) -> list[str]:
+        rows = tracks[tracks["parent_id"] == parent]
+        assert rows["rank"].is_unique
+        return rows.sort_values("rank")["name"].tolist()
+
+    assert children(top.Index) == [f"launch {number}: matmul" for number in range(3)]
+    launch = tracks[tracks["name"] == "launch 1: matmul"].index[0]
+    assert children(launch) == ["SM 0", "SM 1"]
+    sm = tracks[tracks["parent_id"] == launch].index[0]
+    assert children(sm) == [
+        f"slot {slot} · warp {warp} ({role})" for slot in range(2) for warp, role in enumerate(("producer", "consumer"))
+    ]
+
+
+def test_launches_follow_each_other_in_time(trace: OpenTrace) -> None:
+    launches = trace.sql(
+        "select ts, dur from slice where extract_arg(arg_set_id, 'debug.offset_ns') is not null order by ts"
+    )
+    ends = launches["ts"] + launches["dur"]
+    assert (launches["ts"].to_numpy()[1:] > ends.to_numpy()[:-1]).all()
+
+
+def test_packed_packets_equal_protobuf_packets(timeline: ToyTimeline) -> None:
+    out = io.BytesIO()
+    pftrace.write([timeline], out)
+    parsed = Trace.FromString(out.getvalue())
+    # Minimal varints in field order: serialising what was parsed gives the same bytes, so no field number drifted.
+    assert parsed.SerializeToString(deterministic=True) == out.getvalue()
+    begins = [p for p in parsed.packet if p.track_event.type == TrackEvent.TYPE_SLICE_BEGIN]
+    ends = [p for p in parsed.packet if p.track_event.type == TrackEvent.TYPE_SLICE_END]
+    instants = [p for p in parsed.packet if p.track_event.type == TrackEvent.TYPE_INSTANT]
+    assert len(begins) == len(ends)
+    assert len(instants) == (timeline.spans["kind"] == "mark").sum()
+
+
+def test_packets_do_not_depend_on_chunk_size(timeline: ToyTimeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, chunked = io.BytesIO(), io.BytesIO()
+    pftrace.write([timeline], whole)
+    monkeypatch.setattr(pftrace, "EVENTS_PER_CHUNK", 7)
+    pftrace.write([timeline], chunked)
+    assert whole.getvalue() == chunked.getvalue()
+
+
+def test_several_captures_are_several_groups(tmp_path: Path) -> None:
+    captures = [toy_timeline(seed=seed, launches=1) for seed in range(2)]
+    path = tmp_path / "two.pftrace"
+    with path.open("wb") as out:
+        pftrace.write(captures, out)
+    with open_trace(path) as trace:
+        assert trace.problems() == []
+        assert trace.sql("select count(*) n from track where parent_id is null")["n"][0] == 2
+        spans = trace.sql("select count(*) n from slice where category not in ('cta')")["n"][0]
+        assert spans == sum(len(capture.spans) for capture in captures)
+
+
+def test_launch_without_spans_still_has_its_slice(timeline: ToyTimeline, tmp_path: Path) -> None:
+    empty = ToyTimeline(timeline.spans.iloc[:0], timeline.tracks.iloc[:0], timeline.launches, timeline.metadata, [])
+    path = tmp_path / "empty.pftrace"
+    _write(empty, path)
+    with open_trace(path) as trace:
+        assert trace.sql("select count(*) n from slice")["n"][0] == 3

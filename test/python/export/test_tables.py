@@ -1,0 +1,90 @@
+"""CSV and Parquet give the span table back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from support.toy_timeline import ToyTimeline, toy_timeline
+
+from kperfir.errors import ExportError
+from kperfir.export import FORMATS, tables, write_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True, params=[1 << 18, 100])
+def _chunk_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "ROWS_PER_CHUNK", request.param)
+
+
+@pytest.fixture
+def timeline() -> ToyTimeline:
+    return toy_timeline()
+
+
+def test_csv_round_trip_is_exact(timeline: ToyTimeline, tmp_path: Path) -> None:
+    path = tmp_path / "spans.csv"
+    write_file([timeline], path)
+    read = pd.read_csv(path).astype(timeline.spans.dtypes.to_dict())
+    pd.testing.assert_frame_equal(read, timeline.spans, check_exact=True, check_categorical=False)
+
+
+def test_parquet_round_trip_is_exact(timeline: ToyTimeline, tmp_path: Path) -> None:
+    path = tmp_path / "spans.parquet"
+    write_file([timeline], path)
+    read = pd.read_parquet(path)
+    pd.testing.assert_frame_equal(read, timeline.spans, check_exact=True, check_categorical=False)
+    (capture,) = json.loads(pq.read_schema(path).metadata[b"kperfir"])
+    assert capture["notes"] == timeline.notes
+    assert capture["metadata"]["host"] == "toy"
+    assert [launch["launch"] for launch in capture["launches"]] == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_several_captures_are_told_apart_and_parents_stay_right(suffix: str, tmp_path: Path) -> None:
+    captures = [toy_timeline(seed=0, launches=1), toy_timeline(seed=1, launches=1, ctas=3)]
+    path = tmp_path / f"two.{suffix}"
+    write_file(captures, path)
+    read = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    assert read["capture"].value_counts(sort=False).tolist() == [len(c.spans) for c in captures]
+    second = read[read["capture"] == 1]
+    nested = second[second["parent"] >= 0]
+    parents = read.loc[nested["parent"]]
+    assert (parents["capture"] == 1).all()
+    assert (parents["depth"].to_numpy() == nested["depth"].to_numpy() - 1).all()
+    assert (parents["start_cycles"].to_numpy() <= nested["start_cycles"].to_numpy()).all()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_no_spans_still_give_the_columns(timeline: ToyTimeline, suffix: str, tmp_path: Path) -> None:
+    empty = ToyTimeline(timeline.spans.iloc[:0], timeline.tracks.iloc[:0], timeline.launches, {}, [])
+    path = tmp_path / f"none.{suffix}"
+    write_file([empty], path)
+    read = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    assert list(read.columns) == list(timeline.spans.columns)
+
+
+def test_unknown_suffix_lists_the_formats(timeline: ToyTimeline, tmp_path: Path) -> None:
+    with pytest.raises(ExportError) as caught:
+        write_file([timeline], tmp_path / "t.xyz")
+    assert caught.value.code == "unknown-format"
+    assert all(name in caught.value.expected for name in FORMATS)
+
+
+def test_failed_export_leaves_the_old_file(timeline: ToyTimeline, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+    with pytest.raises(AttributeError):
+        write_file([timeline, None], path)  # type: ignore[list-item]
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_unwritable_path_is_one_error(timeline: ToyTimeline, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="write-failed"):
+        write_file([timeline], tmp_path / "absent" / "t.csv")
