@@ -1,0 +1,113 @@
+"""Decode the buffer of a launch with the native decoder.
+
+    columns = decode_buffer(layout, ids, data, grid)
+
+Owns the conversion of a `BufferLayout` into what lib/Record needs, and of its findings into errors. The replay rules are lib/Record's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from kperfir._native import record
+from kperfir.capture.layout import EDGES
+from kperfir.errors import CaptureError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kperfir.capture.layout import BufferLayout
+
+    Table = dict[str, NDArray[Any]]
+
+_KINDS = {"kernel": 1, "loop": 2, "iteration": 3, "mark": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedBuffer:
+    """Flat tables; each maps a column name to an array.
+
+    Attributes:
+        ctas: A row per CTA of the buffer: recorded, started (u8), x, y, z, sm (i32), start_clock, start_ns, end_clock, end_ns (i64).
+        tracks: A row per warp of each recorded CTA: cta (row of `ctas`), warp (i32), stamps, spans (rows of the tables below that
+            belong to it), records, dropped, laps, orphan_ends (i64).
+        stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
+        spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
+    """
+
+    ctas: Table
+    tracks: Table
+    stamps: Table
+    spans: Table
+
+
+@dataclass(frozen=True, slots=True)
+class RawBuffer:
+    """A buffer as read back or as stored.
+
+    Attributes:
+        ids: Linear ids of the CTAs, shape (n,), dtype uint32.
+        data: Their shares, one after the other, shape (n * cta_bytes,), dtype uint8.
+        grid: CTAs of the launch in x, y, z.
+    """
+
+    ids: NDArray[np.uint32]
+    data: NDArray[np.uint8]
+    grid: tuple[int, int, int]
+
+
+def decode_buffer(
+    layout: BufferLayout, raw: RawBuffer, *, stamps: bool = False, spans: bool = True, where: str = ""
+) -> DecodedBuffer:
+    """Decode all warps of all CTAs of `raw`. The whole buffer is checked, whichever tables are asked for.
+
+    Raises:
+        CaptureError: ``corrupt-buffer``, with CTA, warp and word; ``size-mismatch``.
+    """
+    result = _decoder(layout).decode(raw.data, raw.ids, raw.grid, stamps=stamps, spans=spans)
+    if isinstance(result, record.DecodeError):
+        raise _error(layout, result, where)
+    return DecodedBuffer(**result)
+
+
+@lru_cache(maxsize=64)
+def _decoder(layout: BufferLayout) -> record.Decoder:
+    native = record.DecoderLayout()
+    native.hash = layout.hash
+    native.ring = layout.ring
+    native.total_warps = layout.total_warps
+    native.words_per_warp = layout.words_per_warp
+    native.max_frame_words = layout.max_frame_words
+    native.set_warps([int(role == 0) for role in layout.role_of_warp()])
+    native.set_regions([r.parent for r in layout.regions], [_KINDS.get(r.kind, 0) for r in layout.regions])
+    stamps = [stamp for frame in layout.frames for stamp in frame.stamps]
+    events = [event for stamp in stamps for event in stamp]
+    native.set_frames(
+        list(accumulate((len(frame.stamps) for frame in layout.frames), initial=0)),
+        list(accumulate(map(len, stamps), initial=0)),
+        [EDGES.index(event.edge) for event in events],
+        [event.region for event in events],
+    )
+    return record.Decoder(native)
+
+
+def _error(layout: BufferLayout, error: record.DecodeError, where: str) -> CaptureError:
+    place = [where or f"kernel {layout.kernel}"]
+    if error.cta < 0:
+        return CaptureError("size-mismatch", where=place[0], found=error.found, expected=error.expected)
+    place.append(f"CTA {error.cta}")
+    if error.warp >= 0:
+        place.append(f"warp {error.warp}")
+    if error.word >= 0:
+        place.append(f"word {error.word}")
+    return CaptureError(
+        "corrupt-buffer",
+        where=", ".join(place),
+        found=error.found,
+        expected=error.expected,
+        fix="if the kernel writes out of bounds, correct that; otherwise report this as a bug of kperfir, with the .kpf file",
+    )

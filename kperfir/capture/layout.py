@@ -1,0 +1,318 @@
+"""What the compiler says about a profile buffer: parsed and checked, frozen.
+
+    layout = parse_layout(text)
+
+The JSON is written by the ``kperf-plan-buffer`` pass (docs/contracts.md, section 3). This module knows its fields and the rules
+between them; the bytes of the buffer belong to lib/Record/RecordLayout.h.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from kperfir.errors import CaptureError
+
+LAYOUT_VERSION = 1
+STRATEGIES = ("saturate", "ring")
+BUFFERS = ("shared", "global")
+KINDS = (
+    "kernel loop iteration load store async_copy async_wait dot wgmma wgmma_wait tcgen05 tma mbarrier_wait local_load "
+    "local_store convert_layout reduce scan atomic barrier user mark"
+).split()
+EDGES = ("start", "end", "mark")
+
+MAX_WARPS = 64
+MAX_WORDS_PER_WARP = 1 << 26
+MAX_FRAMES = 1 << 20
+MAX_EVENTS_PER_STAMP = 1024
+MAX_DEPTH = 1024
+
+_HASH_FIELD = re.compile(r'(?<!\\)"hash":\s*(\d+)')
+_FNV_OFFSET = 2166136261
+_FNV_PRIME = 16777619
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A contiguous range of warps that run the same part of the kernel."""
+
+    name: str
+    first_warp: int
+    warps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A stretch of the program that is measured; `parent` is the region around it in the source, or -1."""
+
+    id: int
+    parent: int
+    kind: str
+    name: str
+    op: str
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a stamp means for one region. `edge` is one of `EDGES`."""
+
+    edge: str
+    region: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A run of stamps that are written together; `stamps[slot]` are the events of the stamp in that slot."""
+
+    id: int
+    stamps: tuple[tuple[Event, ...], ...]
+
+    @property
+    def words(self) -> int:
+        """Size in the buffer: the stamps and the tag."""
+        return len(self.stamps) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class BufferLayout:
+    """The layout of one compiled kernel. `text` is the JSON it was parsed from, byte for byte."""
+
+    text: str
+    version: int
+    hash: int
+    kernel: str
+    target: str
+    warp_size: int
+    strategy: str
+    buffer: str
+    total_warps: int
+    roles: tuple[Role, ...]
+    words_per_warp: int
+    max_frame_words: int
+    cta_bytes: int
+    regions: tuple[Region, ...]
+    frames: tuple[Frame, ...]
+
+    @property
+    def ring(self) -> bool:
+        return self.strategy == "ring"
+
+    def role_of_warp(self) -> list[int]:
+        """Index into `roles` for every warp; length `total_warps`."""
+        return [index for index, role in enumerate(self.roles) for _ in range(role.warps)]
+
+
+def layout_hash(text: str) -> int:
+    """FNV-1a (32 bits) of the layout's JSON text with its hash set to 0, in UTF-8."""
+    value = _FNV_OFFSET
+    for byte in _HASH_FIELD.sub('"hash":0', text, count=1).encode():
+        value = ((value ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    return value
+
+
+def seal_layout(fields: dict[str, Any]) -> str:
+    """The JSON text of a layout, compact, keys sorted, with its hash filled in."""
+    text = json.dumps({**fields, "hash": 0}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _HASH_FIELD.sub(f'"hash":{layout_hash(text)}', text, count=1)
+
+
+def parse_layout(text: str) -> BufferLayout:
+    """Parse and check the JSON text of a layout.
+
+    Raises:
+        CaptureError: ``bad-layout``, ``layout-version`` or ``layout-hash``.
+    """
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad("the text", found=str(error), expected="JSON") from None
+    if not isinstance(fields, dict):
+        raise _bad("the text", found=type(fields).__name__, expected="a JSON object")
+    version = _integer(fields, "version", 0, 0xFFFFFFFF, "layout")
+    if version != LAYOUT_VERSION:
+        raise CaptureError(
+            "layout-version",
+            found=f"version {version}",
+            expected=f"version {LAYOUT_VERSION}",
+            fix="use the kperfir version that compiled the kernel, or clear Triton's cache",
+        )
+    layout = _read(fields, text)
+    _check_hash(layout)
+    _check_roles(layout)
+    _check_regions(layout)
+    _check_frames(layout)
+    _check_sizes(layout)
+    return layout
+
+
+def _read(fields: dict[str, Any], text: str) -> BufferLayout:
+    return BufferLayout(
+        text=text,
+        version=LAYOUT_VERSION,
+        hash=_integer(fields, "hash", 0, 0xFFFFFFFF, "layout"),
+        kernel=_text(fields, "kernel", "layout"),
+        target=_text(fields, "target", "layout"),
+        warp_size=_integer(fields, "warp_size", 1, 128, "layout"),
+        strategy=_choice(fields, "strategy", STRATEGIES, "layout"),
+        buffer=_choice(fields, "buffer", BUFFERS, "layout"),
+        total_warps=_integer(fields, "total_warps", 1, MAX_WARPS, "layout"),
+        roles=tuple(
+            Role(_text(r, "name", at), _integer(r, "first_warp", 0, MAX_WARPS, at), _integer(r, "warps", 1, MAX_WARPS, at))
+            for at, r in _objects(fields, "roles")
+        ),
+        words_per_warp=_integer(fields, "words_per_warp", 1, MAX_WORDS_PER_WARP, "layout"),
+        max_frame_words=_integer(fields, "max_frame_words", 1, MAX_WORDS_PER_WARP, "layout"),
+        cta_bytes=_integer(fields, "cta_bytes", 1, 1 << 40, "layout"),
+        regions=tuple(_region(at, region) for at, region in _objects(fields, "regions")),
+        frames=tuple(_frame(at, frame) for at, frame in _objects(fields, "frames")),
+    )
+
+
+def _region(at: str, fields: dict[str, Any]) -> Region:
+    return Region(
+        id=_integer(fields, "id", 0, MAX_FRAMES, at),
+        parent=_integer(fields, "parent", -1, MAX_FRAMES, at),
+        kind=_choice(fields, "kind", KINDS, at),
+        name=_text(fields, "name", at),
+        op=_text(fields, "op", at),
+        file=_text(fields, "file", at),
+        line=_integer(fields, "line", 0, 0x7FFFFFFF, at),
+        column=_integer(fields, "column", 0, 0x7FFFFFFF, at),
+    )
+
+
+def _frame(at: str, fields: dict[str, Any]) -> Frame:
+    stamps = _list(fields, "stamps", at)
+    for slot, stamp in enumerate(stamps):
+        if not isinstance(stamp, list) or not 1 <= len(stamp) <= MAX_EVENTS_PER_STAMP:
+            raise _bad(f"{at}, slot {slot}", found=_short(stamp), expected=f"1 to {MAX_EVENTS_PER_STAMP} events")
+        for event in stamp:
+            well_formed = isinstance(event, list) and len(event) == 2 and event[0] in EDGES and type(event[1]) is int
+            if not well_formed:
+                raise _bad(f"{at}, slot {slot}", found=_short(event), expected="[edge, region id]")
+    return Frame(
+        id=_integer(fields, "id", 0, MAX_FRAMES, at),
+        stamps=tuple(tuple(Event(edge, region) for edge, region in stamp) for stamp in stamps),
+    )
+
+
+def _check_hash(layout: BufferLayout) -> None:
+    actual = layout_hash(layout.text)
+    if actual != layout.hash:
+        raise CaptureError(
+            "layout-hash",
+            where=f"kernel {layout.kernel}",
+            found=f"{actual:#010x}, computed from the text",
+            expected=f"{layout.hash:#010x}, as the text says",
+            fix="recompile the kernel; do not edit the layout",
+        )
+
+
+def _check_roles(layout: BufferLayout) -> None:
+    next_warp = 0
+    for index, role in enumerate(layout.roles):
+        if role.first_warp != next_warp:
+            raise _bad(f"roles[{index}]", found=f"first_warp {role.first_warp}", expected=f"{next_warp}: no gap, no overlap")
+        next_warp += role.warps
+    if next_warp != layout.total_warps:
+        raise _bad("roles", found=f"{next_warp} warps together", expected=f"total_warps, {layout.total_warps}")
+
+
+def _check_regions(layout: BufferLayout) -> None:
+    depth: list[int] = []
+    for index, region in enumerate(layout.regions):
+        at = f"regions[{index}]"
+        if region.id != index:
+            raise _bad(at, found=f"id {region.id}", expected=f"id {index}: ids are dense")
+        if region.parent >= index:
+            raise _bad(at, found=f"parent {region.parent}", expected="a region before it, or -1")
+        parent = layout.regions[region.parent] if region.parent >= 0 else None
+        if region.kind == "iteration" and (parent is None or parent.kind != "loop"):
+            raise _bad(at, found=f"parent {region.parent}", expected="an iteration's parent is a loop")
+        if parent is not None and parent.kind == "mark":
+            raise _bad(at, found=f"parent {region.parent}, a mark", expected="marks have no children")
+        depth.append(0 if parent is None else depth[region.parent] + 1)
+        if depth[-1] > MAX_DEPTH:
+            raise _bad(at, found=f"nesting {depth[-1]} deep", expected=f"at most {MAX_DEPTH}")
+
+
+def _check_frames(layout: BufferLayout) -> None:
+    for index, frame in enumerate(layout.frames):
+        at = f"frames[{index}]"
+        if frame.id != index:
+            raise _bad(at, found=f"id {frame.id}", expected=f"id {index}: ids are dense")
+        if not frame.stamps:
+            raise _bad(at, found="no stamps", expected="at least one")
+        if frame.words > layout.max_frame_words:
+            raise _bad(at, found=f"{frame.words} words", expected=f"max_frame_words, {layout.max_frame_words}, at most")
+        for event in (event for stamp in frame.stamps for event in stamp):
+            if not 0 <= event.region < len(layout.regions):
+                raise _bad(at, found=f"region {event.region}", expected=f"one of {len(layout.regions)} regions")
+            kind = layout.regions[event.region].kind
+            if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and kind == "iteration"):
+                raise _bad(at, found=f"edge {event.edge} of a region of kind {kind}", expected="an edge that the kind has")
+
+
+def _check_sizes(layout: BufferLayout) -> None:
+    from kperfir._native import record
+
+    if layout.words_per_warp < layout.max_frame_words:
+        raise _bad(
+            "words_per_warp", found=str(layout.words_per_warp), expected=f"max_frame_words, {layout.max_frame_words}, or more"
+        )
+    expected = record.cta_bytes(layout.total_warps, layout.words_per_warp)
+    if layout.cta_bytes != expected:
+        raise _bad("cta_bytes", found=str(layout.cta_bytes), expected=str(expected))
+
+
+def _objects(fields: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    items = _list(fields, key, "layout")
+    for index, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise _bad(f"{key}[{index}]", found=_short(item), expected="an object")
+    return [(f"{key}[{index}]", item) for index, item in enumerate(items)]
+
+
+def _list(fields: dict[str, Any], key: str, at: str) -> list[Any]:
+    value = fields.get(key)
+    if not isinstance(value, list) or len(value) > MAX_FRAMES:
+        raise _bad(f"{at}, {key}", found=_short(value), expected=f"a list of at most {MAX_FRAMES}")
+    return value
+
+
+def _integer(fields: dict[str, Any], key: str, low: int, high: int, at: str) -> int:  # noqa: PLR0913
+    value = fields.get(key)
+    if type(value) is not int or not low <= value <= high:
+        raise _bad(f"{at}, {key}", found=_short(value), expected=f"an integer from {low} to {high}")
+    return value
+
+
+def _text(fields: dict[str, Any], key: str, at: str) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise _bad(f"{at}, {key}", found=_short(value), expected="a string")
+    return value
+
+
+def _choice(fields: dict[str, Any], key: str, choices: tuple[str, ...] | list[str], at: str) -> str:
+    value = _text(fields, key, at)
+    if value not in choices:
+        raise _bad(f"{at}, {key}", found=value, expected=f"one of {', '.join(choices)}")
+    return value
+
+
+def _short(value: object) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _bad(where: str, *, found: str, expected: str) -> CaptureError:
+    return CaptureError(
+        "bad-layout", where=where, found=found, expected=expected, fix="recompile the kernel with this version of kperfir"
+    )

@@ -1,0 +1,318 @@
+"""Read a .kpf file: what it holds at once, the buffers when they are asked for.
+
+    capture = Capture.open(path)
+    ids, data = capture.launches[0].read()
+
+A file that ends in the middle of a chunk is what a killed process leaves: the chunks before are read and a note says so. Anything else that
+is not as written is a `CaptureError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import weakref
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kperfir.capture import format as kpf
+from kperfir.capture.layout import BufferLayout, parse_layout
+from kperfir.errors import CaptureError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Deflate cannot shrink further than this, so a size beyond it is a lie.
+_MAX_DEFLATE_RATIO = 1032
+_FIX_DAMAGED = "capture again; if the file was copied, copy it again in binary mode"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """A compiled kernel. `facts` are those of its compilation."""
+
+    id: int
+    name: str
+    layout: BufferLayout
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One kept launch. `launch` counts all launches of the process, `kernel_launch` those of its kernel."""
+
+    capture: Capture = field(repr=False, compare=False)
+    kernel: KernelRecord
+    launch: int
+    kernel_launch: int
+    grid: tuple[int, int, int]
+    stream: int
+    cycles: int | None
+    clock_hz: float | None
+    ctas: int
+    facts: dict[str, Any]
+    blob_offset: int
+    blob_bytes: int
+    blob_crc: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.capture.path}, launch {self.launch} of {self.kernel.name}"
+
+    def read(self) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+        """Linear ids of the CTAs, shape (n,), ascending, and their shares of the buffer, shape (n * cta_bytes,).
+
+        Raises:
+            CaptureError: ``corrupt-file``.
+        """
+        blob = self.capture.read_bytes(self.blob_offset, self.blob_bytes)
+        if len(blob) != self.blob_bytes or zlib.crc32(blob) != self.blob_crc:
+            raise _damaged(self.where, found="a buffer whose CRC differs", expected=f"CRC {self.blob_crc:#010x}")
+        size = self.ctas * (4 + self.kernel.layout.cta_bytes)
+        if size > (self.blob_bytes + 64) * _MAX_DEFLATE_RATIO:
+            raise _damaged(self.where, found=f"{self.blob_bytes} deflated bytes", expected=f"{size} bytes in them")
+        engine = zlib.decompressobj()
+        try:
+            raw = engine.decompress(blob, size + 1)
+        except zlib.error as error:
+            raise _damaged(self.where, found=str(error), expected="deflated bytes") from None
+        if len(raw) != size or not engine.eof:
+            raise _damaged(self.where, found=f"{len(raw)} bytes or more", expected=f"{size} bytes")
+        ids = np.frombuffer(raw, "<u4", self.ctas)
+        total = self.grid[0] * self.grid[1] * self.grid[2]
+        if self.ctas and (ids[-1] >= total or np.any(ids[1:] <= ids[:-1])):
+            raise _damaged(self.where, found="CTA ids out of order", expected=f"ascending ids below {total}")
+        return ids, np.frombuffer(raw, np.uint8, offset=4 * self.ctas)
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Capture:
+    """An open .kpf file. `ended` is False if the process did not close it; `skipped` maps (kernel, reason) to launches."""
+
+    path: Path
+    format_version: int
+    writer_version: str
+    process: dict[str, Any] = field(default_factory=dict)
+    kernels: list[KernelRecord] = field(default_factory=list)
+    launches: list[LaunchRecord] = field(default_factory=list)
+    skipped: dict[tuple[int, str], int] = field(default_factory=dict)
+    ended: bool = False
+    lost_bytes: int = 0
+    _fd: int = -1
+
+    @classmethod
+    def open(cls, path: Path | str) -> Capture:
+        """Open a file and read everything but the buffers.
+
+        Raises:
+            CaptureError: ``file-missing``, ``not-a-kpf-file``, ``newer-format``, ``older-format``, ``corrupt-file``.
+        """
+        path = Path(path)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise CaptureError(
+                "file-missing", where=str(path), found=error.strerror or str(error), fix="check the name of the file"
+            ) from None
+        try:
+            capture = cls(path, *_check_file_header(path, _pread(fd, 0, kpf.FILE_HEADER_BYTES)), _fd=fd)
+            _Scan(capture).run()
+        except BaseException:
+            os.close(fd)
+            raise
+        weakref.finalize(capture, os.close, fd)
+        return capture
+
+    def read_bytes(self, offset: int, size: int) -> bytes:
+        """`size` bytes at `offset`, fewer at the end of the file."""
+        return _pread(self._fd, offset, size)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of any report made from this file has to know."""
+        notes = []
+        if self.lost_bytes:
+            notes.append(f"{self.path.name}: ends inside a chunk; the last {self.lost_bytes} bytes are not used")
+        if not self.ended:
+            notes.append(f"{self.path.name}: the capturing process did not finish (killed, or still running)")
+        at_least = "" if self.ended else "at least "
+        for (kernel, reason), count in sorted(self.skipped.items()):
+            name = self.kernels[kernel].name
+            bound = self.process.get("bounds", {}).get(reason.replace("-", "_"))
+            why = f"{reason}, {bound}" if bound is not None else reason
+            notes.append(f"{self.path.name}: {at_least}{count} launches of {name} were not kept ({why})")
+        return notes
+
+
+def _pread(fd: int, offset: int, size: int) -> bytes:
+    parts = []
+    while size > 0:
+        part = os.pread(fd, min(size, 1 << 30), offset)
+        if not part:
+            break
+        parts.append(part)
+        offset += len(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _check_file_header(path: Path, data: bytes) -> tuple[int, str]:
+    if data[: len(kpf.MAGIC)] != kpf.MAGIC[: len(data)] or not data:
+        raise CaptureError(
+            "not-a-kpf-file",
+            where=str(path),
+            found=f"bytes {data[:8].hex(' ')}" if data else "an empty file",
+            expected=f"bytes {kpf.MAGIC.hex(' ')}",
+            fix="give a file that kperfir wrote",
+        )
+    if len(data) < kpf.FILE_HEADER_BYTES:
+        raise CaptureError(
+            "empty-capture",
+            where=str(path),
+            found=f"{len(data)} bytes",
+            expected=f"a header of {kpf.FILE_HEADER_BYTES} bytes and chunks",
+            fix="capture again: the process was killed before it wrote anything",
+        )
+    version, writer, intact = kpf.unpack_file_header(data)
+    if not intact:
+        raise _damaged(str(path), found="a file header whose CRC differs", expected="the header as written")
+    if version > kpf.FORMAT_VERSION:
+        raise CaptureError(
+            "newer-format",
+            where=str(path),
+            found=f"format version {version}, written by kperfir {writer}",
+            expected=f"format version {kpf.FORMAT_VERSION} or older",
+            fix=f"install kperfir {writer} or newer",
+        )
+    if version < kpf.OLDEST_READABLE_VERSION:
+        raise CaptureError(
+            "older-format",
+            where=str(path),
+            found=f"format version {version}, written by kperfir {writer}",
+            expected=f"format version {kpf.OLDEST_READABLE_VERSION} or newer",
+            fix="read it with the kperfir that wrote it, or capture again",
+        )
+    return version, writer
+
+
+class _Scan:
+    """One pass over the chunks of a file, without their buffers."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.path = str(capture.path)
+        self.offset = kpf.FILE_HEADER_BYTES
+        self.size = os.fstat(capture._fd).st_size
+        self.sequence = 0
+
+    def run(self) -> None:
+        while self.offset < self.size:
+            header = self.next_header()
+            if header is None:
+                self.capture.lost_bytes = self.size - self.offset
+                break
+            self.take(header)
+            self.offset += kpf.CHUNK_HEADER_BYTES + header.meta_bytes + header.blob_bytes
+            self.sequence += 1
+        if self.sequence == 0:
+            raise CaptureError(
+                "empty-capture", where=self.path, expected="a process chunk", fix="capture again: the process was killed early"
+            )
+
+    def next_header(self) -> kpf.ChunkHeader | None:
+        """None if the file ends inside the chunk."""
+        data = self.capture.read_bytes(self.offset, kpf.CHUNK_HEADER_BYTES)
+        if len(data) < kpf.CHUNK_HEADER_BYTES:
+            return None
+        header = kpf.unpack_chunk_header(data)
+        if header is None:
+            raise _damaged(self.where, found="a chunk header whose CRC differs", expected="the header as written")
+        if header.kind not in kpf.KINDS or header.sequence != self.sequence or header.meta_bytes > kpf.MAX_META_BYTES:
+            raise _damaged(
+                self.where,
+                found=f"chunk {header.sequence} of kind {header.kind!r}",
+                expected=f"chunk {self.sequence} of a known kind",
+            )
+        if (header.kind == kpf.PROCESS) != (self.sequence == 0) or self.capture.ended:
+            raise _damaged(self.where, found=f"a chunk of kind {header.kind!r}", expected="process first, end last")
+        end = self.offset + kpf.CHUNK_HEADER_BYTES + header.meta_bytes + header.blob_bytes
+        return header if end <= self.size else None
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}, offset {self.offset}"
+
+    def take(self, header: kpf.ChunkHeader) -> None:
+        text = self.capture.read_bytes(self.offset + kpf.CHUNK_HEADER_BYTES, header.meta_bytes)
+        if zlib.crc32(text) != header.meta_crc:
+            raise _damaged(self.where, found="a chunk whose CRC differs", expected=f"CRC {header.meta_crc:#010x}")
+        try:
+            meta = json.loads(text)
+            getattr(self, f"take_{header.kind.decode().strip(chr(0)).lower()}")(meta, header)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+            raise _damaged(
+                self.where,
+                found=f"{header.kind!r} chunk: {type(error).__name__}: {error}",
+                expected="the fields that FORMAT.md lists",
+            ) from None
+
+    def take_proc(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
+        if not isinstance(meta, dict):
+            raise TypeError("not an object")
+        self.capture.process = meta
+
+    def take_kern(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
+        if meta["kernel"] != len(self.capture.kernels):
+            raise ValueError(f"kernel {meta['kernel']} out of order")
+        layout = parse_layout(meta["layout"])
+        self.capture.kernels.append(KernelRecord(meta["kernel"], layout.kernel, layout, dict(meta["facts"])))
+
+    def take_lnch(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
+        if meta["encoding"] != kpf.DEFLATE:
+            raise ValueError(f"encoding {meta['encoding']}")
+        x, y, z = (_count(extent, 1, 0xFFFFFFFF) for extent in meta["grid"])
+        self.capture.launches.append(
+            LaunchRecord(
+                capture=self.capture,
+                kernel=self.capture.kernels[_count(meta["kernel"], 0, len(self.capture.kernels) - 1)],
+                launch=_count(meta["launch"], 0, 0x7FFFFFFF),
+                kernel_launch=_count(meta["kernel_launch"], 0, 0x7FFFFFFF),
+                grid=(x, y, z),
+                stream=int(meta["stream"]),
+                cycles=None if meta["cycles"] is None else int(meta["cycles"]),
+                clock_hz=None if meta["clock_hz"] is None else float(meta["clock_hz"]),
+                ctas=_count(meta["ctas"], 0, min(x * y * z, 0x7FFFFFFF)),
+                facts=dict(meta["facts"]),
+                blob_offset=self.offset + kpf.CHUNK_HEADER_BYTES + header.meta_bytes,
+                blob_bytes=header.blob_bytes,
+                blob_crc=header.blob_crc,
+            )
+        )
+
+    def take_skip(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
+        kernels = len(self.capture.kernels)
+        self.capture.skipped = {
+            (_count(entry["kernel"], 0, kernels - 1), str(entry["reason"])): _count(entry["launches"], 1, 1 << 62)
+            for entry in meta["skipped"]
+        }
+
+    def take_end(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
+        found = (len(self.capture.kernels), len(self.capture.launches), sum(self.capture.skipped.values()))
+        if found != (meta["kernels"], meta["kept"], meta["skipped"]):
+            raise ValueError(f"totals {meta}, but the file holds {found}")
+        self.capture.ended = True
+
+
+def _count(value: object, low: int, high: int) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{value!r}, not an integer from {low} to {high}")
+    return value
+
+
+def _damaged(where: str, *, found: str, expected: str) -> CaptureError:
+    return CaptureError("corrupt-file", where=where, found=found, expected=expected, fix=_FIX_DAMAGED)

@@ -1,0 +1,309 @@
+"""Write a .kpf file while the process runs, so that it can be killed at any moment.
+
+    with CaptureWriter(path, ProcessInfo.of_this_process(device="NVIDIA H100", simulated=False)) as writer:
+        kernel = writer.add_kernel(layout_text)
+        outcome = writer.add_launch(kernel, LaunchInfo(grid=(8, 8, 1)), buffer)
+
+Every chunk is handed to the kernel of the operating system whole, in one append, before the call returns; nothing is kept for later except the
+totals. The bounds are enforced here, and what they left out is counted in the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import threading
+import zlib
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kperfir.capture import format as kpf
+from kperfir.capture.layout import BufferLayout, parse_layout
+from kperfir.errors import CaptureError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+# Room that launches leave for the chunks that say what was skipped.
+_RESERVED_BYTES = 64 << 10
+_DEFLATE_LEVEL = 1
+_DEFLATE_STEP = 4 << 20
+
+OVER_LAUNCHES = "launches-per-kernel"
+OVER_FILE_BYTES = "file-bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """Who captured, and on what. `chip` names the device's model, `clock_hz` its nominal clock if known."""
+
+    host: str
+    pid: int
+    device: str
+    simulated: bool
+    chip: str = ""
+    rank: int | None = None
+    clock_domain: str = "sm"
+    clock_hz: float | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_this_process(cls, **facts: Any) -> ProcessInfo:
+        """Fill in host, pid and the version of kperfir; `facts` are the other fields."""
+        versions = {"kperfir": writer_version(), "python": platform.python_version(), **facts.pop("versions", {})}
+        return cls(host=platform.node(), pid=os.getpid(), versions=versions, **facts)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """One launch. `grid` counts CTAs (those of clusters included); `cycles` and `clock_hz` are known on a simulated device."""
+
+    grid: tuple[int, int, int]
+    stream: int = 0
+    cycles: int | None = None
+    clock_hz: float | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether a launch is in the file; `reason` says why it is not."""
+
+    kept: bool
+    reason: str = ""
+
+
+def writer_version() -> str:
+    """Version of the installed kperfir."""
+    try:
+        return metadata.version("kperfir")
+    except metadata.PackageNotFoundError:
+        return "0+source"
+
+
+class CaptureWriter:
+    """An open .kpf file of this process. Safe to use from several threads, not after a fork.
+
+    Raises:
+        CaptureError: ``file-busy`` if another process is writing `path`, ``write-failed`` if it cannot be written.
+    """
+
+    def __init__(self, path: Path | str, process: ProcessInfo, bounds: kpf.Bounds | None = None) -> None:
+        self.path = Path(path)
+        self.bounds = bounds or kpf.Bounds()
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._sequence = 0
+        self._bytes = 0
+        self._layouts: list[BufferLayout] = []
+        self._kernel_ids: dict[str, int] = {}
+        self._kept: Counter[int] = Counter()
+        self._seen: Counter[int] = Counter()
+        self._skipped: Counter[tuple[int, str]] = Counter()
+        self._fd: int | None = self._open()
+        meta = {**asdict(process), "bounds": asdict(self.bounds)}
+        self._write(kpf.pack_file_header(writer_version()))
+        self._append(kpf.PROCESS, meta)
+
+    def add_kernel(self, layout_text: str, facts: dict[str, Any] | None = None) -> int:
+        """Number of the kernel with this layout in the file; writes it the first time.
+
+        Args:
+            layout_text: The layout JSON, exactly as the compiler gave it.
+            facts: Facts of the compilation (registers, shared memory, ...), as JSON values.
+        """
+        with self._lock:
+            if layout_text in self._kernel_ids:
+                return self._kernel_ids[layout_text]
+            layout = parse_layout(layout_text)
+            kernel = len(self._layouts)
+            self._append(
+                kpf.KERNEL, {"kernel": kernel, "name": layout.kernel, "layout": layout_text, "facts": facts or {}}
+            )
+            self._layouts.append(layout)
+            self._kernel_ids[layout_text] = kernel
+            return kernel
+
+    def wants(self, kernel: int) -> bool:
+        """False if the next launch of `kernel` is sure to be skipped: then its buffer need not be read back."""
+        return self._kept[kernel] < self.bounds.launches_per_kernel and self._room() > 0
+
+    def skip(self, kernel: int, reason: str = "") -> Outcome:
+        """Count a launch of `kernel` that is not kept; `reason` defaults to the bound that it would exceed."""
+        with self._lock:
+            return self._skip(kernel, reason or self._bound_reached(kernel) or "not-wanted")
+
+    def add_launch(self, kernel: int, launch: LaunchInfo, data: NDArray[np.uint8] | bytes | memoryview) -> Outcome:
+        """Keep one launch, if the bounds allow.
+
+        Args:
+            kernel: As `add_kernel` returned it.
+            launch: Facts of the launch.
+            data: The whole buffer as read back, ``prod(grid) * cta_bytes`` bytes.
+
+        Raises:
+            CaptureError: ``size-mismatch``; ``write-failed``: nothing of this launch is in the file then.
+        """
+        with self._lock:
+            reason = self._bound_reached(kernel)
+            if reason:
+                return self._skip(kernel, reason)
+            layout = self._layouts[kernel]
+            ids, rows = _recorded_ctas(layout, launch.grid, data)
+            blob = _deflate(ids, rows, self._room())
+            if blob is None:
+                return self._skip(kernel, OVER_FILE_BYTES)
+            meta = {
+                **asdict(launch),
+                "kernel": kernel,
+                "launch": self._seen.total(),
+                "kernel_launch": self._seen[kernel],
+                "ctas": len(ids),
+                "encoding": kpf.DEFLATE,
+            }
+            self._append(kpf.LAUNCH, meta, blob)
+            self._seen[kernel] += 1
+            self._kept[kernel] += 1
+            return Outcome(kept=True)
+
+    def close(self) -> None:
+        """Write the totals and close. Further calls do nothing."""
+        with self._lock:
+            if self._fd is None:
+                return
+            try:
+                if self._pid == os.getpid():
+                    self._append_skipped()
+                    self._append(
+                        kpf.END, {"kernels": len(self._layouts), "kept": self._kept.total(), "skipped": self._skipped.total()}
+                    )
+            finally:
+                os.close(self._fd)
+                self._fd = None
+
+    def __enter__(self) -> CaptureWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _room(self) -> int:
+        return self.bounds.file_bytes - self._bytes - _RESERVED_BYTES
+
+    def _bound_reached(self, kernel: int) -> str:
+        if self._kept[kernel] >= self.bounds.launches_per_kernel:
+            return OVER_LAUNCHES
+        return OVER_FILE_BYTES if self._room() <= 0 else ""
+
+    def _skip(self, kernel: int, reason: str) -> Outcome:
+        self._seen[kernel] += 1
+        self._skipped[kernel, reason] += 1
+        # Counts must survive a kill, but not cost a chunk per launch: at 1, 2, 4, 8, ...
+        if self._skipped.total().bit_count() == 1:
+            self._append_skipped()
+        return Outcome(kept=False, reason=reason)
+
+    def _append_skipped(self) -> None:
+        if self._skipped:
+            counts = [
+                {"kernel": kernel, "reason": reason, "launches": count}
+                for (kernel, reason), count in sorted(self._skipped.items())
+            ]
+            self._append(kpf.SKIPPED, {"skipped": counts})
+
+    def _append(self, kind: bytes, meta: dict[str, Any], blob: bytes = b"") -> None:
+        self._write(kpf.pack_chunk(kind, self._sequence, meta, blob))
+        self._sequence += 1
+
+    def _open(self) -> int:
+        fd = None
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(fd, 0)
+        except BlockingIOError:
+            os.close(fd or 0)
+            raise CaptureError(
+                "file-busy", where=str(self.path), fix="give each process its own file (TRITON_KPERF_OUT)"
+            ) from None
+        except OSError as error:
+            if fd is not None:
+                os.close(fd)
+            raise self._failed(error) from None
+        return fd
+
+    def _write(self, data: bytes) -> None:
+        if self._fd is None:
+            raise CaptureError("writer-closed", where=str(self.path), fix="add launches before the capture is closed")
+        if self._pid != os.getpid():
+            raise CaptureError(
+                "wrong-process",
+                where=str(self.path),
+                found=f"process {os.getpid()}",
+                expected=f"process {self._pid}",
+                fix="open another file after a fork",
+            )
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            # Half a chunk would hide every later one from the reader.
+            os.ftruncate(self._fd, self._bytes)
+            raise self._failed(error) from None
+        self._bytes += len(data)
+
+    def _failed(self, error: OSError) -> CaptureError:
+        return CaptureError(
+            "write-failed",
+            where=str(self.path),
+            found=error.strerror or str(error),
+            fix="choose another file (TRITON_KPERF_OUT), or make room on the disk",
+        )
+
+
+def _recorded_ctas(
+    layout: BufferLayout, grid: tuple[int, int, int], data: NDArray[np.uint8] | bytes | memoryview
+) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    """Linear ids, shape (n,), and bytes, shape (n, cta_bytes), of the CTAs whose header is not all zero."""
+    raw = np.frombuffer(data, np.uint8)
+    ctas = grid[0] * grid[1] * grid[2]
+    if raw.nbytes != ctas * layout.cta_bytes:
+        raise CaptureError(
+            "size-mismatch",
+            where=f"kernel {layout.kernel}, grid {grid}",
+            found=f"{raw.nbytes} bytes",
+            expected=f"{ctas * layout.cta_bytes} bytes ({ctas} CTAs x {layout.cta_bytes})",
+            fix="recompile the kernel: its cached layout is from another kperfir version",
+        )
+    rows = raw.reshape(ctas, layout.cta_bytes)
+    from kperfir._native import record
+
+    headers = rows[:, : record.CTA_HEADER_WORDS * record.WORD_BYTES]
+    ids = np.flatnonzero(headers.any(axis=1)).astype(np.uint32)
+    return ids, rows if len(ids) == ctas else rows[ids]
+
+
+def _deflate(ids: NDArray[np.uint32], rows: NDArray[np.uint8], limit: int) -> bytes | None:
+    """The ids and the rows, deflated; None if that takes more than `limit` bytes."""
+    engine = zlib.compressobj(_DEFLATE_LEVEL)
+    parts = [engine.compress(ids.astype("<u4").tobytes())]
+    size = len(parts[0])
+    flat = memoryview(np.ascontiguousarray(rows).reshape(-1))
+    for begin in range(0, len(flat), _DEFLATE_STEP):
+        parts.append(engine.compress(flat[begin : begin + _DEFLATE_STEP]))
+        size += len(parts[-1])
+        if size > limit:
+            return None
+    parts.append(engine.flush())
+    return b"".join(parts) if size + len(parts[-1]) <= limit else None

@@ -1,0 +1,335 @@
+//===- Decoder.cpp - Profile buffer to columns ----------------------------===//
+//
+// A warp is decoded in two passes: its frames are found from the tags, walking
+// back from the cursor; then their events are replayed forwards over a stack of
+// open spans. Every word that steers the walk is checked before it is used.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Record/Decoder.h"
+
+#include "Record/ClockUnwrap.h"
+#include "Record/FrameWalk.h"
+#include "Record/RecordLayout.h"
+#include "Record/Replay.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+static_assert(std::endian::native == std::endian::little,
+              "profile buffers are little-endian and read in place");
+
+namespace kperfir::record {
+namespace {
+
+constexpr uint32_t kMaxWarps = 1024;
+constexpr uint32_t kMaxWordsPerWarp = 1u << 28;
+constexpr int kMaxDepth = 4096;
+
+/// Clocks and timers above this are corrupt, and sums of them cannot overflow.
+constexpr int64_t kMaxTime = int64_t(1) << 62;
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+int64_t loadWide(const uint8_t *words, uint64_t index) {
+  return static_cast<int64_t>(uint64_t(loadWord(words, index)) |
+                              uint64_t(loadWord(words, index + 1)) << 32);
+}
+
+/// Decodes CTA after CTA into one set of columns; keeps the scratch memory.
+class BufferDecoder {
+public:
+  BufferDecoder(const Decoder &decoder, Grid grid, DecodeOptions options,
+                Columns &columns)
+      : plan(decoder.layout()), frameSpans(decoder.spansOfFrames()), grid(grid),
+        options(options), columns(columns), walk(plan), replay(plan) {}
+
+  std::optional<DecodeError> decodeCta(const uint8_t *words, uint32_t id);
+
+private:
+  std::optional<DecodeError> readHeader(const uint8_t *words, uint32_t id);
+  std::optional<DecodeError> decodeWarp(const Segment &segment,
+                                        CtaAnchors anchors);
+  std::optional<DecodeError> replayFrames(const Segment &segment,
+                                          CtaAnchors anchors);
+  std::optional<DecodeError> replayStamp(const Segment &segment, uint32_t word,
+                                         uint32_t stamp, int64_t clock);
+  ClockUnwrap placeClock(const Segment &segment, CtaAnchors anchors) const;
+
+  const DecoderLayout &plan;
+  const std::vector<uint32_t> &frameSpans;
+  Grid grid;
+  DecodeOptions options;
+  Columns &columns;
+  FrameWalk walk;
+  Replay replay;
+  SpanColumns unwanted; // Spans are always replayed: it checks the buffer.
+};
+
+std::optional<DecodeError> BufferDecoder::decodeCta(const uint8_t *words,
+                                                    uint32_t id) {
+  if (auto error = readHeader(words, id))
+    return error;
+  CtaColumns &ctas = columns.ctas;
+  if (!ctas.recorded.back())
+    return std::nullopt;
+  CtaAnchors anchors{ctas.startClock.back(), ctas.endClock.back()};
+  for (uint32_t warp = 0; warp < plan.totalWarps; ++warp) {
+    const uint8_t *header = words + segmentOffset(warp, plan.wordsPerWarp);
+    Segment segment{id, static_cast<int32_t>(warp), header,
+                    header + kSegmentHeaderWords * kWordBytes};
+    if (auto error = decodeWarp(segment, anchors))
+      return error;
+  }
+  return std::nullopt;
+}
+
+std::optional<DecodeError> BufferDecoder::readHeader(const uint8_t *words,
+                                                     uint32_t id) {
+  uint32_t magic = loadWord(words, kCtaMagicWord);
+  bool started = false;
+  for (uint32_t word = 0; word < kCtaHeaderWords; ++word)
+    started |= loadWord(words, word) != 0;
+  CtaColumns &ctas = columns.ctas;
+  ctas.recorded.push_back(magic != 0);
+  ctas.started.push_back(started);
+  ctas.x.push_back(static_cast<int32_t>(loadWord(words, kCtaIdXWord)));
+  ctas.y.push_back(static_cast<int32_t>(loadWord(words, kCtaIdYWord)));
+  ctas.z.push_back(static_cast<int32_t>(loadWord(words, kCtaIdZWord)));
+  ctas.sm.push_back(static_cast<int32_t>(loadWord(words, kSmIdWord)));
+  ctas.startClock.push_back(loadWide(words, kStartClockWord));
+  ctas.startNs.push_back(loadWide(words, kStartGlobalTimerWord));
+  ctas.endClock.push_back(loadWide(words, kEndClockWord));
+  ctas.endNs.push_back(loadWide(words, kEndGlobalTimerWord));
+  if (magic == 0)
+    return std::nullopt;
+
+  auto error = [&](std::string found, std::string expected) {
+    return DecodeError{id, -1, -1, std::move(found), std::move(expected)};
+  };
+  if (magic != kCtaMagic)
+    return error("CTA magic " + number(magic), number(kCtaMagic) + " or 0");
+  if (uint32_t hash = loadWord(words, kLayoutHashWord); hash != plan.hash)
+    return error("layout hash " + number(hash), number(plan.hash));
+  uint64_t x = loadWord(words, kCtaIdXWord), y = loadWord(words, kCtaIdYWord),
+           z = loadWord(words, kCtaIdZWord);
+  if (x >= grid.x || y >= grid.y || z >= grid.z ||
+      x + grid.x * (y + grid.y * z) != id)
+    return error("ctaid (" + std::to_string(x) + ", " + std::to_string(y) +
+                     ", " + std::to_string(z) + ")",
+                 "that of CTA " + number(id) + " in a grid of (" +
+                     number(grid.x) + ", " + number(grid.y) + ", " +
+                     number(grid.z) + ")");
+  if (loadWord(words, kSmIdWord) > uint32_t(INT32_MAX))
+    return error("SM " + number(loadWord(words, kSmIdWord)), "less than 2^31");
+  for (uint32_t word = kStartClockWord; word < kReservedWord; word += 2)
+    if (int64_t time = loadWide(words, word); time < 0 || time > kMaxTime)
+      return error("time " + std::to_string(static_cast<uint64_t>(time)),
+                   "at most 2^62");
+  if (loadWide(words, kReservedWord) != 0)
+    return error("reserved words that are not 0", "0");
+  if (ctas.endClock.back() < ctas.startClock.back())
+    return error("end clock " + number(ctas.endClock.back()),
+                 "the start clock, " + number(ctas.startClock.back()) +
+                     ", or later");
+  return std::nullopt;
+}
+
+std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
+                                                     CtaAnchors anchors) {
+  if (auto error = walk.run(segment))
+    return error;
+  SpanColumns &spans = options.spans ? columns.spans : unwanted;
+  if (!options.spans)
+    unwanted = {};
+  size_t spansBefore = spans.region.size();
+  replay.begin(spans, walk.laps != 0,
+               plan.warpIsFirstRole[static_cast<size_t>(segment.warp)]);
+  if (auto error = replayFrames(segment, anchors))
+    return error;
+  TrackColumns &tracks = columns.tracks;
+  tracks.cta.push_back(static_cast<int32_t>(columns.ctas.sm.size()) - 1);
+  tracks.warp.push_back(segment.warp);
+  tracks.stamps.push_back(static_cast<int64_t>(walk.stamps));
+  tracks.spans.push_back(
+      static_cast<int64_t>(spans.region.size() - spansBefore));
+  tracks.records.push_back(walk.records);
+  tracks.dropped.push_back(static_cast<int64_t>(walk.records - walk.stamps));
+  tracks.laps.push_back(walk.laps);
+  tracks.orphanEnds.push_back(replay.orphanEnds());
+  return std::nullopt;
+}
+
+std::optional<DecodeError> BufferDecoder::replayFrames(const Segment &segment,
+                                                       CtaAnchors anchors) {
+  if (walk.frames.empty())
+    return std::nullopt;
+  ClockUnwrap unwrap = placeClock(segment, anchors);
+  uint64_t starts = 0;
+  for (FramePosition frame : walk.frames)
+    starts += frameSpans[frame.id];
+  bool reopen = walk.laps != 0;
+  if (!reopen)
+    replay.reserve(starts);
+  int64_t clock = 0;
+  for (size_t i = walk.frames.size(); i-- > 0;) {
+    auto [begin, id] = walk.frames[i];
+    uint32_t firstStamp = plan.frameOffsets[id];
+    uint32_t count = plan.frameOffsets[id + 1] - firstStamp;
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      uint32_t raw = loadWord(segment.data, begin + slot);
+      clock = unwrap.advance(raw);
+      if (!unwrap.plausible(clock))
+        return segment.error(begin + slot, "clock " + number(clock),
+                             "near the CTA's, " + number(anchors.startClock) +
+                                 " to " + number(anchors.endClock));
+      if (reopen) {
+        Event event = plan.events[plan.stampOffsets[firstStamp + slot]];
+        replay.reopenAncestors(event, clock);
+        replay.reserve(starts);
+        reopen = false;
+      }
+      if (auto error =
+              replayStamp(segment, begin + slot, firstStamp + slot, clock))
+        return error;
+      if (options.stamps) {
+        columns.stamps.frame.push_back(static_cast<int32_t>(id));
+        columns.stamps.slot.push_back(static_cast<int32_t>(slot));
+        columns.stamps.raw.push_back(raw);
+        columns.stamps.clock.push_back(clock);
+      }
+    }
+  }
+  replay.finish(clock);
+  return std::nullopt;
+}
+
+std::optional<DecodeError> BufferDecoder::replayStamp(const Segment &segment,
+                                                      uint32_t word,
+                                                      uint32_t stamp,
+                                                      int64_t clock) {
+  for (uint32_t i = plan.stampOffsets[stamp]; i < plan.stampOffsets[stamp + 1];
+       ++i) {
+    Event event = plan.events[i];
+    if (!replay.apply(event, clock)) {
+      const char *edge = event.edge == Edge::End ? "end" : "start";
+      return segment.error(word,
+                           std::string(edge) + " of region " +
+                               number(event.region),
+                           "an event that can follow: " + replay.openRegion());
+    }
+  }
+  return std::nullopt;
+}
+
+/// A lost prefix may have had any length: then time is counted from the end.
+ClockUnwrap BufferDecoder::placeClock(const Segment &segment,
+                                      CtaAnchors anchors) const {
+  ClockUnwrap unwrap(anchors);
+  uint32_t previous = loadWord(segment.data, walk.frames.back().begin);
+  if (walk.laps == 0) {
+    unwrap.begin(previous);
+    return unwrap;
+  }
+  int64_t elapsed = 0;
+  for (size_t i = walk.frames.size(); i-- > 0;) {
+    auto [begin, id] = walk.frames[i];
+    uint32_t count = plan.frameOffsets[id + 1] - plan.frameOffsets[id];
+    for (uint32_t slot = 0; slot < count; ++slot) {
+      uint32_t raw = loadWord(segment.data, begin + slot);
+      elapsed += uint32_t(raw - previous);
+      previous = raw;
+    }
+  }
+  unwrap.beginBefore(previous, elapsed);
+  return unwrap;
+}
+
+/// Offsets of a table of \p rows rows into one of \p total.
+bool areOffsets(const std::vector<uint32_t> &offsets, size_t total) {
+  return !offsets.empty() && offsets.front() == 0 && offsets.back() == total &&
+         std::is_sorted(offsets.begin(), offsets.end());
+}
+
+} // namespace
+
+uint64_t DecoderLayout::ctaBytes() const {
+  return record::ctaBytes(totalWarps, wordsPerWarp);
+}
+
+std::string DecoderLayout::validate() const {
+  if (totalWarps == 0 || totalWarps > kMaxWarps ||
+      warpIsFirstRole.size() != totalWarps)
+    return "number of warps";
+  if (maxFrameWords == 0 || wordsPerWarp < maxFrameWords ||
+      wordsPerWarp > kMaxWordsPerWarp)
+    return "words per warp";
+  if (regionKinds.size() != regionParents.size())
+    return "kinds of the regions";
+  std::vector<int> depth(regionParents.size());
+  for (size_t region = 0; region < regionParents.size(); ++region) {
+    int32_t parent = regionParents[region];
+    if (parent < -1 || parent >= static_cast<int64_t>(region))
+      return "parent of region " + std::to_string(region);
+    depth[region] = parent < 0 ? 0 : depth[static_cast<size_t>(parent)] + 1;
+    if (depth[region] > kMaxDepth)
+      return "depth of region " + std::to_string(region);
+    bool inLoop = parent >= 0 && regionKinds[static_cast<size_t>(parent)] ==
+                                     RegionKind::Loop;
+    if (regionKinds[region] == RegionKind::Iteration && !inLoop)
+      return "parent of iteration " + std::to_string(region);
+  }
+  if (stampOffsets.empty() || !areOffsets(stampOffsets, events.size()) ||
+      !areOffsets(frameOffsets, stampOffsets.size() - 1))
+    return "offsets of frames and stamps";
+  if (frameOffsets.size() - 1 > kMaxFrames)
+    return "number of frames";
+  for (size_t frame = 0; frame + 1 < frameOffsets.size(); ++frame) {
+    uint32_t count = frameOffsets[frame + 1] - frameOffsets[frame];
+    if (count == 0 || frameWords(count) > maxFrameWords)
+      return "size of frame " + std::to_string(frame);
+  }
+  for (size_t stamp = 0; stamp + 1 < stampOffsets.size(); ++stamp)
+    if (stampOffsets[stamp] == stampOffsets[stamp + 1])
+      return "stamp " + std::to_string(stamp) + " without an event";
+  for (Event event : events) {
+    bool known = event.region >= 0 &&
+                 static_cast<size_t>(event.region) < regionKinds.size();
+    if (!known || event.edge > Edge::Mark)
+      return "event of region " + std::to_string(event.region);
+    RegionKind kind = regionKinds[static_cast<size_t>(event.region)];
+    if ((event.edge == Edge::Mark) != (kind == RegionKind::Mark) ||
+        (event.edge == Edge::End && kind == RegionKind::Iteration))
+      return "edge of region " + std::to_string(event.region);
+  }
+  return {};
+}
+
+Decoder::Decoder(DecoderLayout layout) : plan(std::move(layout)) {
+  for (size_t frame = 0; frame + 1 < plan.frameOffsets.size(); ++frame) {
+    uint32_t begin = plan.stampOffsets[plan.frameOffsets[frame]];
+    uint32_t end = plan.stampOffsets[plan.frameOffsets[frame + 1]];
+    frameSpans.push_back(static_cast<uint32_t>(std::count_if(
+        plan.events.begin() + begin, plan.events.begin() + end,
+        [](Event event) { return event.edge != Edge::End; })));
+  }
+}
+
+std::optional<DecodeError> Decoder::decode(std::span<const uint8_t> data,
+                                           std::span<const uint32_t> ctaIds,
+                                           Grid grid, DecodeOptions options,
+                                           Columns &columns) const {
+  uint64_t ctaBytes = plan.ctaBytes();
+  if (data.size() / ctaBytes != ctaIds.size() || data.size() % ctaBytes != 0)
+    return DecodeError{-1, -1, -1, std::to_string(data.size()) + " bytes",
+                       std::to_string(ctaIds.size()) + " CTAs of " +
+                           std::to_string(ctaBytes) + " bytes"};
+  BufferDecoder buffer(*this, grid, options, columns);
+  for (size_t i = 0; i < ctaIds.size(); ++i)
+    if (auto error = buffer.decodeCta(data.data() + i * ctaBytes, ctaIds[i]))
+      return error;
+  return std::nullopt;
+}
+
+} // namespace kperfir::record

@@ -1,0 +1,141 @@
+//===- Decoder.h - Profile buffer to columns ------------------------------===//
+//
+// Turns the bytes that a kernel left in its profile buffer into flat columns:
+// CTAs, tracks (one per warp), stamps and spans. Owns the replay rules (what an
+// event does to the open spans of a warp); FORMAT.md states them, and
+// kperfir/capture/reference.py is the slow version that this one is tested
+// against. Owns no byte offsets: those are in RecordLayout.h.
+//
+// Any bytes are safe to decode: the result is columns or a DecodeError.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_LIB_RECORD_DECODER_H
+#define KPERFIR_LIB_RECORD_DECODER_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kperfir::record {
+
+/// What the replay needs to know of a region's kind.
+enum class RegionKind : uint8_t { Other, Kernel, Loop, Iteration, Mark };
+
+enum class Edge : uint8_t { Start, End, Mark };
+
+struct Event {
+  Edge edge;
+  int32_t region;
+};
+
+/// The part of the layout JSON that decoding needs. Frames own stamps and
+/// stamps own events through offsets: frame f has the stamps
+/// [frameOffsets[f], frameOffsets[f + 1]).
+struct DecoderLayout {
+  uint32_t hash = 0;
+  bool ring = false;
+  uint32_t totalWarps = 0;
+  uint32_t wordsPerWarp = 0;
+  uint32_t maxFrameWords = 0;
+  std::vector<uint8_t> warpIsFirstRole; // Per warp: 1 if it runs roles[0].
+  std::vector<int32_t> regionParents;   // -1: no parent.
+  std::vector<RegionKind> regionKinds;
+  std::vector<uint32_t> frameOffsets;
+  std::vector<uint32_t> stampOffsets;
+  std::vector<Event> events;
+
+  uint64_t ctaBytes() const;
+
+  /// Empty if decoding with this layout is well defined; otherwise what is not.
+  std::string validate() const;
+};
+
+struct Grid {
+  uint32_t x, y, z;
+};
+
+/// One row per CTA of the buffer.
+struct CtaColumns {
+  std::vector<uint8_t> recorded; // The magic is there.
+  std::vector<uint8_t> started;  // Some header word is not 0.
+  std::vector<int32_t> x, y, z, sm;
+  std::vector<int64_t> startClock, startNs, endClock, endNs;
+};
+
+/// One row per warp of each recorded CTA, in order of (CTA, warp).
+struct TrackColumns {
+  std::vector<int32_t> cta; // Row of CtaColumns.
+  std::vector<int32_t> warp;
+  std::vector<int64_t> stamps, spans; // How many rows below belong to it.
+  std::vector<int64_t> records, dropped, laps, orphanEnds;
+};
+
+/// One row per stored clock value, in order of (track, time).
+struct StampColumns {
+  std::vector<int32_t> frame, slot;
+  std::vector<uint32_t> raw;
+  std::vector<int64_t> clock; // Unwrapped to 64 bits.
+};
+
+/// One row per execution of a region, in order of (track, start).
+struct SpanColumns {
+  std::vector<int32_t> region;
+  std::vector<int16_t> depth;
+  std::vector<int64_t> parent; // Row of this table, or -1.
+  std::vector<int64_t> iteration;
+  std::vector<int64_t> start, end; // Unwrapped clock.
+  std::vector<uint8_t> complete;
+};
+
+struct Columns {
+  CtaColumns ctas;
+  TrackColumns tracks;
+  StampColumns stamps;
+  SpanColumns spans;
+};
+
+/// Which of the two large tables to make. Everything is checked either way.
+struct DecodeOptions {
+  bool stamps = false;
+  bool spans = true;
+};
+
+/// Why a buffer cannot be decoded, and where. `warp` and `word` (index of a
+/// data word of the warp) are -1 where they do not apply.
+struct DecodeError {
+  int64_t cta = -1;
+  int32_t warp = -1;
+  int64_t word = -1;
+  std::string found;
+  std::string expected;
+};
+
+class Decoder {
+public:
+  /// \p layout must be valid: `layout.validate().empty()`.
+  explicit Decoder(DecoderLayout layout);
+
+  const DecoderLayout &layout() const { return plan; }
+
+  /// Per frame: how many spans and marks its events start.
+  const std::vector<uint32_t> &spansOfFrames() const { return frameSpans; }
+
+  /// Decode the shares of the CTAs with linear ids \p ctaIds, which lie one
+  /// after the other in \p data. Appends to \p columns; after an error their
+  /// content is unspecified.
+  std::optional<DecodeError> decode(std::span<const uint8_t> data,
+                                    std::span<const uint32_t> ctaIds, Grid grid,
+                                    DecodeOptions options,
+                                    Columns &columns) const;
+
+private:
+  DecoderLayout plan;
+  std::vector<uint32_t> frameSpans;
+};
+
+} // namespace kperfir::record
+
+#endif // KPERFIR_LIB_RECORD_DECODER_H

@@ -1,0 +1,70 @@
+//===- FrameWalk.h - Find the frames of a warp's segment ------------------===//
+//
+// Owns how a segment is read: cursors, laps, tags, counters. What the stamps of
+// a frame mean is Replay's business.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_LIB_RECORD_FRAMEWALK_H
+#define KPERFIR_LIB_RECORD_FRAMEWALK_H
+
+#include "Record/Decoder.h"
+#include "Record/RecordLayout.h"
+
+#include <cstring>
+#include <utility>
+
+namespace kperfir::record {
+
+/// Word \p index behind \p words, which need not be aligned.
+inline uint32_t loadWord(const uint8_t *words, uint64_t index) {
+  uint32_t value;
+  std::memcpy(&value, words + index * kWordBytes, sizeof(value));
+  return value;
+}
+
+/// The words of one warp, and what error reports need to find them.
+struct Segment {
+  int64_t cta;
+  int32_t warp;
+  const uint8_t *header;
+  const uint8_t *data;
+
+  DecodeError error(int64_t word, std::string found,
+                    std::string expected) const {
+    return {cta, warp, word, std::move(found), std::move(expected)};
+  }
+};
+
+struct FramePosition {
+  uint32_t begin; // In data words.
+  uint32_t id;
+};
+
+/// Finds the frames of a segment by walking back from its cursors.
+class FrameWalk {
+public:
+  explicit FrameWalk(const DecoderLayout &plan);
+
+  /// Fill the public members from \p segment and check its counters.
+  std::optional<DecodeError> run(const Segment &segment);
+
+  std::vector<FramePosition> frames; // Newest first.
+  uint64_t stamps = 0;
+  uint32_t records = 0, laps = 0;
+
+private:
+  std::optional<DecodeError> readHeader(const Segment &segment);
+  std::optional<DecodeError> back(const Segment &segment, uint32_t end,
+                                  uint32_t low);
+  std::optional<DecodeError> checkCounters(const Segment &segment,
+                                           uint64_t stampsOfThisLap) const;
+
+  const DecoderLayout &plan;
+  uint32_t minStamps = UINT32_MAX, maxStamps = 0; // Of any frame.
+  uint32_t cursor = 0, lapEnd = 0;
+};
+
+} // namespace kperfir::record
+
+#endif // KPERFIR_LIB_RECORD_FRAMEWALK_H

@@ -1,0 +1,80 @@
+//===- Replay.h - Events of a warp to spans -------------------------------===//
+//
+// Owns what an event does to the open spans of a warp. FORMAT.md states the
+// rules; kperfir/capture/reference.py has them again, independently.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_LIB_RECORD_REPLAY_H
+#define KPERFIR_LIB_RECORD_REPLAY_H
+
+#include "Record/Decoder.h"
+
+namespace kperfir::record {
+
+/// Replays the events of warps, one warp after the other. The open spans follow
+/// the region tree: a region starts directly inside its parent.
+class Replay {
+public:
+  explicit Replay(const DecoderLayout &plan) : plan(plan) {}
+
+  /// Begin a warp; its spans go behind those in \p columns. \p prefixLost: a
+  /// ring has overwritten the warp's first events.
+  void begin(SpanColumns &columns, bool prefixLost, bool firstRole);
+
+  /// Open the regions around \p event, the first one of a warp without prefix:
+  /// their starts are lost but must have happened.
+  void reopenAncestors(Event event, int64_t clock);
+
+  /// Give room for the spans that \p starts more events start.
+  void reserve(uint64_t starts);
+
+  /// False if the event contradicts the region tree; then \p openRegion says
+  /// what was open instead.
+  bool apply(Event event, int64_t clock);
+
+  /// Close what is still open at the warp's last stamp.
+  void finish(int64_t clock);
+
+  std::string openRegion() const;
+
+  /// Ends whose start was overwritten.
+  int64_t orphanEnds() const { return orphans; }
+
+private:
+  struct Open {
+    int64_t row;
+    int32_t region;
+    int64_t iterations; // Of a loop: begun so far; -1: unknown.
+  };
+
+  RegionKind kind(int32_t region) const {
+    return plan.regionKinds[static_cast<size_t>(region)];
+  }
+  int32_t parent(int32_t region) const {
+    return plan.regionParents[static_cast<size_t>(region)];
+  }
+  bool iterationOf(int32_t loop) const {
+    return !stack.empty() && kind(stack.back().region) == RegionKind::Iteration &&
+           parent(stack.back().region) == loop;
+  }
+  bool start(int32_t region, int64_t clock);
+  bool end(int32_t region, int64_t clock);
+  void push(int32_t region, int64_t clock, int64_t iteration, bool complete);
+  void close(int64_t clock) {
+    out->end[static_cast<size_t>(stack.back().row)] = clock;
+    stack.pop_back();
+  }
+
+  const DecoderLayout &plan;
+  bool prefixLost = false, firstRole = true, first = true;
+  SpanColumns *out = nullptr;
+  size_t next = 0; // Row of the next span; rows behind it have room.
+  int64_t orphans = 0;
+  std::vector<Open> stack;
+  std::vector<int32_t> chain;
+};
+
+} // namespace kperfir::record
+
+#endif // KPERFIR_LIB_RECORD_REPLAY_H

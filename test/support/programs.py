@@ -1,0 +1,404 @@
+"""Small structured programs, the layout a compiler would give them, and their execution: truth for the decoder's tests.
+
+    plan = plan_program([Role("default", 4, [Region("kernel", [Loop([Region("load", [Work()])])])])])
+    layout = plan.layout(strategy="ring", words_per_warp=64)
+    run = run_cta(plan, layout, rng)          # run.data: the bytes; run.warps[w].spans: what really happened
+
+Programs run on `ReferenceWarp`, so what they leave is what docs/contracts.md, section 1, says. Truth is kept aside while they run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Union
+
+from kperfir._native import record
+from kperfir.capture.layout import BufferLayout, parse_layout, seal_layout
+from kperfir.capture.reference import CtaHeader, ReferenceWarp, encode_cta
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Sequence
+
+SOURCE = "/src/kernel.py"
+
+
+# Programs -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Work:
+    """Instructions that are not measured: separates stamps. Takes `low` to `high` cycles."""
+
+    low: int = 1
+    high: int = 50
+
+
+@dataclass(frozen=True)
+class Region:
+    kind: str
+    body: Sequence[Node]
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Mark:
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`before` runs once more than `body`, as the condition of a while does. `trips`: how often, chosen per execution."""
+
+    body: Sequence[Node]
+    trips: Sequence[int] = (0, 1, 2, 3, 7)
+    before: Sequence[Node] = ()
+    iterations: bool = True
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class If:
+    then: Sequence[Node]
+    otherwise: Sequence[Node] = ()
+
+
+@dataclass(frozen=True)
+class Return:
+    """Leave the kernel: ends every open region on the way."""
+
+
+Node = Union[Work, Region, Mark, Loop, If, Return]
+
+
+@dataclass(frozen=True)
+class Role:
+    name: str
+    warps: int
+    body: Sequence[Node]
+
+
+# Planned code: what the compiler would emit ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stamp:
+    events: list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class FrameCode:
+    id: int
+    items: list[Stamp | Work]
+
+
+@dataclass(frozen=True)
+class LoopCode:
+    trips: Sequence[int]
+    before: list[Any]
+    body: list[Any]
+
+
+@dataclass(frozen=True)
+class IfCode:
+    then: list[Any]
+    otherwise: list[Any]
+
+
+class ReturnCode:
+    pass
+
+
+@dataclass
+class Plan:
+    """Regions and frames of a program, and its code per role."""
+
+    kernel: str
+    roles: list[tuple[str, int, list[Any]]] = field(default_factory=list)
+    regions: list[dict[str, Any]] = field(default_factory=list)
+    frames: list[list[list[tuple[str, int]]]] = field(default_factory=list)
+
+    @property
+    def max_frame_words(self) -> int:
+        return max((len(frame) + 1 for frame in self.frames), default=1)
+
+    def layout(self, *, strategy: str, words_per_warp: int, target: str = "cuda:80") -> BufferLayout:
+        warps = sum(count for _, count, _ in self.roles)
+        roles, first = [], 0
+        for name, count, _ in self.roles:
+            roles.append({"name": name, "first_warp": first, "warps": count})
+            first += count
+        words = max(words_per_warp, self.max_frame_words)
+        fields = {
+            "version": 1,
+            "kernel": self.kernel,
+            "target": target,
+            "warp_size": 32,
+            "strategy": strategy,
+            "buffer": "shared",
+            "total_warps": warps,
+            "roles": roles,
+            "words_per_warp": words,
+            "max_frame_words": self.max_frame_words,
+            "cta_bytes": record.cta_bytes(warps, words),
+            "regions": self.regions,
+            "frames": [{"id": i, "stamps": [[list(e) for e in s] for s in f]} for i, f in enumerate(self.frames)],
+        }
+        return parse_layout(seal_layout(fields))
+
+    def warp_code(self, warp: int) -> list[Any]:
+        for _, count, code in self.roles:
+            if warp < count:
+                return code
+            warp -= count
+        raise IndexError(warp)
+
+
+def plan_program(roles: Sequence[Role], kernel: str = "kernel") -> Plan:
+    """Assign region ids, stamps and frames in program order. Every role's body is inside region 0 if the first role's is a kernel region."""
+    plan = Plan(kernel)
+    for index, role in enumerate(roles):
+        code = _lower(plan, role.body, [], inside=-1 if index == 0 else 0)
+        plan.roles.append((role.name, role.warps, _group(plan, code)))
+    return plan
+
+
+def _add_region(plan: Plan, kind: str, parent: int, line: int) -> int:
+    region = len(plan.regions)
+    line = line or region + 1
+    base = plan.kernel if kind == "kernel" else f"{kind} {SOURCE.rsplit('/', 1)[1]}:{line}"
+    same = sum(r["name"].split("#")[0] == base for r in plan.regions)
+    name = f"{base}#{same + 1}" if same else base
+    op = {"kernel": "tt.func", "loop": "scf.for", "iteration": "scf.for"}.get(kind, f"tt.{kind}")
+    plan.regions.append(
+        {"id": region, "parent": parent, "kind": kind, "name": name, "op": op, "file": SOURCE, "line": line, "column": 4}
+    )
+    return region
+
+
+def _lower(plan: Plan, body: Sequence[Node], open_regions: list[int], *, inside: int) -> list[Any]:
+    """Edges as single-event stamps, control flow as nested code. `inside`: the parent of regions where none is open."""
+    code: list[Any] = []
+    parent = open_regions[-1] if open_regions else inside
+    for node in body:
+        if isinstance(node, Work):
+            code.append(node)
+        elif isinstance(node, Mark):
+            code.append(Stamp([("mark", _add_region(plan, "mark", parent, node.line))]))
+        elif isinstance(node, Region):
+            region = _add_region(plan, node.kind, parent, node.line)
+            code.append(Stamp([("start", region)]))
+            code += _lower(plan, node.body, [*open_regions, region], inside=inside)
+            code.append(Stamp([("end", region)]))
+        elif isinstance(node, Loop):
+            code += _lower_loop(plan, node, open_regions, inside=inside)
+        elif isinstance(node, If):
+            sides = [_lower(plan, side, open_regions, inside=inside) for side in (node.then, node.otherwise)]
+            code.append(IfCode(*sides))
+        else:
+            kinds = [plan.regions[r]["kind"] for r in open_regions]
+            ends = [r for r, kind in zip(open_regions, kinds, strict=True) if kind != "iteration"]
+            code += [Stamp([("end", r)]) for r in reversed(ends)]
+            code.append(ReturnCode())
+            break  # What follows is unreachable.
+    return code
+
+
+def _lower_loop(plan: Plan, node: Loop, open_regions: list[int], *, inside: int) -> list[Any]:
+    parent = open_regions[-1] if open_regions else inside
+    loop = _add_region(plan, "loop", parent, node.line)
+    before = _lower(plan, node.before, [*open_regions, loop], inside=inside)
+    inner, start = [*open_regions, loop], []
+    if node.iterations:
+        iteration = _add_region(plan, "iteration", loop, node.line)
+        inner, start = [*inner, iteration], [Stamp([("start", iteration)])]
+    body = start + _lower(plan, node.body, inner, inside=inside)
+    return [Stamp([("start", loop)]), LoopCode(node.trips, before, body), Stamp([("end", loop)])]
+
+
+def _has_stamps(item: Any) -> bool:
+    if isinstance(item, LoopCode):
+        return any(map(_has_stamps, item.before + item.body))
+    if isinstance(item, IfCode):
+        return any(map(_has_stamps, item.then + item.otherwise))
+    return isinstance(item, Stamp | ReturnCode)
+
+
+def _group(plan: Plan, code: list[Any]) -> list[Any]:
+    """Merge adjacent edges into one stamp, and stamps without control flow between them into one frame."""
+    out: list[Any] = []
+    run: list[Any] = []
+
+    def flush() -> None:
+        while run and not isinstance(run[0], Stamp):
+            out.append(run.pop(0))
+        stamps = [item for item in run if isinstance(item, Stamp)]
+        if stamps:
+            out.append(FrameCode(len(plan.frames), list(run)))
+            plan.frames.append([stamp.events for stamp in stamps])
+        run.clear()
+
+    for item in code:
+        if isinstance(item, Stamp) and run and isinstance(run[-1], Stamp):
+            run[-1] = Stamp(run[-1].events + item.events)
+        elif isinstance(item, Stamp | Work) or not _has_stamps(item):
+            run.append(item)
+        else:
+            flush()
+            if isinstance(item, LoopCode):
+                item = LoopCode(item.trips, _group(plan, item.before), _group(plan, item.body))
+            elif isinstance(item, IfCode):
+                item = IfCode(_group(plan, item.then), _group(plan, item.otherwise))
+            out.append(item)
+    flush()
+    return out
+
+
+# Execution ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TrueSpan:
+    region: int
+    depth: int
+    parent: int
+    iteration: int
+    start: int
+    end: int = -1
+    first_stamp: int = 0  # Index, among all stamps of the warp, of the one that starts it.
+    last_stamp: int = -1
+
+
+class Leave(Exception):
+    """A Return was executed."""
+
+
+class WarpRun:
+    """One warp: executes code, fills a `ReferenceWarp`, keeps the truth."""
+
+    def __init__(self, plan: Plan, warp: ReferenceWarp, rng: random.Random, clock: int) -> None:
+        self.plan = plan
+        self.warp = warp
+        self.rng = rng
+        self.clock = clock
+        self.stamps: list[tuple[int, int, int]] = []  # (frame, slot, 64-bit clock)
+        self.spans: list[TrueSpan] = []
+        self._open: list[int] = []
+        self._iteration: list[int] = []  # Of the loops being executed.
+
+    def run(self, code: list[Any]) -> None:
+        try:
+            self._run(code)
+        except Leave:
+            pass
+        if self._open:
+            raise AssertionError("the program leaves regions open")
+
+    def _run(self, code: list[Any]) -> None:
+        for item in code:
+            if isinstance(item, FrameCode):
+                self._frame(item)
+            elif isinstance(item, LoopCode):
+                self._loop(item)
+            elif isinstance(item, IfCode):
+                self._run(self.rng.choice((item.then, item.otherwise)))
+            elif isinstance(item, Work):
+                self.clock += self.rng.randint(item.low, item.high)
+            elif isinstance(item, ReturnCode):
+                raise Leave
+
+    def _loop(self, loop: LoopCode) -> None:
+        self._iteration.append(-1)
+        self._run(loop.before)
+        for index in range(self.rng.choice(loop.trips)):
+            self._iteration[-1] = index
+            self._run(loop.body)
+            self._run(loop.before)
+        self._iteration.pop()
+
+    def _frame(self, frame: FrameCode) -> None:
+        clocks = []
+        for item in frame.items:
+            if isinstance(item, Stamp):
+                self.clock += self.rng.randint(1, 4)
+                self.stamps.append((frame.id, len(clocks), self.clock))
+                clocks.append(self.clock)
+                for edge, region in item.events:
+                    self._event(edge, region)
+            elif isinstance(item, Work):
+                self.clock += self.rng.randint(item.low, item.high)
+            else:
+                self._run([item])
+        self.warp.frame(frame.id, clocks)
+
+    def _event(self, edge: str, region: int) -> None:
+        regions = self.plan.regions
+        loop = region if edge == "end" else regions[region]["parent"]
+        if self._open:  # An iteration ends where its loop does anything but run its body.
+            top = self.spans[self._open[-1]].region
+            if regions[top]["kind"] == "iteration" and regions[top]["parent"] == loop:
+                self._close()
+        if edge == "end":
+            if self.spans[self._open[-1]].region != region:
+                raise AssertionError("the program is not balanced")
+            self._close()
+            return
+        kind = regions[region]["kind"]
+        iteration = -1
+        if kind == "iteration":
+            iteration = self._iteration[-1]
+        elif self._open and regions[self.spans[self._open[-1]].region]["kind"] != "loop":
+            iteration = self.spans[self._open[-1]].iteration
+        parent = self._open[-1] if self._open else -1
+        self.spans.append(
+            TrueSpan(region, len(self._open), parent, iteration, self.clock, first_stamp=len(self.stamps) - 1)
+        )
+        self._open.append(len(self.spans) - 1)
+        if edge == "mark":
+            self._close()
+
+    def _close(self) -> None:
+        span = self.spans[self._open.pop()]
+        span.end = self.clock
+        span.last_stamp = len(self.stamps) - 1
+
+
+@dataclass(frozen=True)
+class CtaSetting:
+    """Where and when a CTA runs. Warps start up to `skew` cycles before or after `start_clock`."""
+
+    ctaid: tuple[int, int, int] = (0, 0, 0)
+    sm: int = 0
+    start_clock: int = 0
+    clock_hz: float = 1.41e9
+    start_ns: int = 1_000_000
+    skew: int = 0
+
+
+@dataclass(frozen=True)
+class CtaRun:
+    data: bytes
+    header: CtaHeader
+    warps: list[WarpRun]
+
+
+def run_cta(plan: Plan, layout: BufferLayout, rng: random.Random, setting: CtaSetting | None = None) -> CtaRun:
+    """Execute all warps of one CTA."""
+    setting = setting or CtaSetting()
+    runs = []
+    for index in range(layout.total_warps):
+        stale = [rng.getrandbits(32) for _ in range(layout.words_per_warp)] if layout.ring else None
+        start = max(0, setting.start_clock + rng.randint(-setting.skew, setting.skew))
+        run = WarpRun(plan, ReferenceWarp(layout, stale=stale), rng, start)
+        run.run(plan.warp_code(index))
+        runs.append(run)
+    end = max([setting.start_clock, *(run.clock for run in runs)]) + 3
+    header = CtaHeader(
+        ctaid=setting.ctaid,
+        sm=setting.sm,
+        start_clock=setting.start_clock,
+        start_ns=setting.start_ns,
+        end_clock=end,
+        end_ns=setting.start_ns + int((end - setting.start_clock) * 1e9 / setting.clock_hz),
+    )
+    return CtaRun(encode_cta(layout, header, [run.warp for run in runs]), header, runs)

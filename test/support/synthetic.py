@@ -1,0 +1,97 @@
+"""A realistic .kpf without a compiler or device: a tiled matmul, through the reference encoder.
+
+    write_matmul_capture(tmp_path / "x.kpf", CaptureShape(launches=2))
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kperfir.capture.writer import CaptureWriter, LaunchInfo, ProcessInfo
+from support.programs import CtaRun, CtaSetting, Loop, Mark, Plan, Region, Role, Work, plan_program, run_cta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kperfir.capture.layout import BufferLayout
+
+CLOCK_HZ = 1.41e9
+
+
+@dataclass(frozen=True)
+class CaptureShape:
+    """What to write. CTAs run on `sms` SMs, round robin; too few `words_per_warp` drop records."""
+
+    ctas: int = 4
+    warps: int = 4
+    iterations: int = 8
+    sms: int = 2
+    launches: int = 1
+    strategy: str = "saturate"
+    words_per_warp: int = 512
+    specialised: bool = False
+    seed: int = 0
+    simulated: bool = True
+
+
+def matmul_plan(shape: CaptureShape) -> Plan:
+    """Load ahead, then per iteration wait, read, multiply, load the next tile; then store. With `specialised`, one more warp loads."""
+    copies = [Region("async_copy", [Work(20, 60)], line=21), Region("async_copy", [Work(20, 60)], line=22)]
+    compute = [
+        Region("async_wait", [Work(40, 700)], line=20),
+        Region("local_load", [Work(30, 90)], line=20),
+        Region("dot", [Work(180, 260)], line=24),
+    ]
+    loop = Loop(compute if shape.specialised else [*compute, *copies], trips=(shape.iterations,), line=20)
+    store = Region("store", [Work(200, 500)], line=30)
+    prologue = [] if shape.specialised else copies
+    roles = [Role("default", shape.warps, [Region("kernel", [Work(10, 40), *prologue, Work(), loop, Mark(29), store], line=10)])]
+    if shape.specialised:
+        roles.append(Role("partition0", 1, [Loop(copies, trips=(shape.iterations,), line=20)]))
+    return plan_program(roles, kernel="matmul_kernel")
+
+
+def run_launch(plan: Plan, layout: BufferLayout, shape: CaptureShape, rng: random.Random, start_cycle: int) -> list[CtaRun]:
+    """Execute the CTAs of one launch in waves over the SMs. Clocks of the SMs differ by a constant."""
+    runs = []
+    free_at = [start_cycle] * shape.sms
+    for cta in range(shape.ctas):
+        sm = cta % shape.sms
+        setting = CtaSetting(
+            ctaid=(cta, 0, 0),
+            sm=sm,
+            start_clock=free_at[sm] + 1_000_003 * sm,
+            clock_hz=CLOCK_HZ,
+            start_ns=5_000_000 + int(free_at[sm] * 1e9 / CLOCK_HZ),
+            skew=12,
+        )
+        run = run_cta(plan, layout, rng, setting)
+        free_at[sm] += run.header.end_clock - run.header.start_clock + 300
+        runs.append(run)
+    return runs
+
+
+def write_matmul_capture(path: Path, shape: CaptureShape | None = None) -> list[list[CtaRun]]:
+    """Write a finished capture to `path`; the CTAs of each launch, with what really happened in them."""
+    shape = shape or CaptureShape()
+    rng = random.Random(shape.seed)
+    plan = matmul_plan(shape)
+    layout = plan.layout(strategy=shape.strategy, words_per_warp=shape.words_per_warp)
+    process = ProcessInfo.of_this_process(
+        device="simt:a100" if shape.simulated else "NVIDIA A100", simulated=shape.simulated, chip="a100", clock_hz=CLOCK_HZ
+    )
+    launches, cycle = [], 10_000
+    with CaptureWriter(path, process) as writer:
+        kernel = writer.add_kernel(layout.text, {"registers": 96})
+        for _ in range(shape.launches):
+            runs = run_launch(plan, layout, shape, rng, cycle)
+            cycle = max(run.header.end_clock for run in runs) + 5_000
+            data = np.frombuffer(b"".join(run.data for run in runs), np.uint8)
+            info = LaunchInfo(grid=(shape.ctas, 1, 1), cycles=cycle if shape.simulated else None, clock_hz=CLOCK_HZ)
+            writer.add_launch(kernel, info, data)
+            launches.append(runs)
+    return launches
