@@ -77,9 +77,10 @@ def test_interface_tables_have_the_size_of_the_headers(probe: dict[str, Any]) ->
     assert len(probe["interfaces"]) == 13
     for row in probe["interfaces"]:
         assert row["found"], row
-        # malloc rounds a table up to 16 bytes, less the 8 of its own header.
+        # malloc rounds a table up to 16 bytes, less the 8 of its own header, and does not
+        # split off a rest of 16 bytes that it could not use.
         usable_bytes = max(24, (row["header_bytes"] + 8 + 15) // 16 * 16 - 8)
-        assert row["usable_bytes"] == usable_bytes, row
+        assert row["usable_bytes"] in {usable_bytes, usable_bytes + 16}, row
 
 
 def test_interface_tables_hold_functions_in_header_order(probe: dict[str, Any], library: Library) -> None:
