@@ -1,0 +1,126 @@
+"""The wheel, installed where there is nothing but its declared dependencies, works.
+
+No compiler, no LLVM, no torch: what a user has after ``pip install kperfir``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / "build" / "packaging"
+
+LOAD_PLUGIN = """
+import sys
+from triton._C.libtriton import ir
+ir.extend_dialects_with(sys.argv[1])
+context = ir.context()
+ir.load_dialects(context)
+module = ir.parse_mlir_module(sys.argv[2], context)
+print(module)
+"""
+# One operation of our own, in the form that every MLIR parser reads.
+MODULE_WITH_RECORD = 'module { tt.func public @k() { kperf.record start "load" tt.return } }'
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    (wheel,) = (ROOT / "build" / "wheelhouse").glob("kperfir-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="session")
+def fresh_python(wheel: Path) -> Path:
+    """Interpreter of an environment with the wheel; kept while the wheel's requirements are the same."""
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        requirements = re.findall(r"^Requires-Dist: .*$", archive.read(metadata).decode(), re.MULTILINE)
+    key = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()[:16]
+    environment = BUILD / key
+    python = environment / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--force-reinstall"]
+    if (environment / "complete").exists():
+        run([*install, "--no-deps", "--no-index", wheel])
+    else:
+        run([sys.executable, "-m", "venv", "--clear", environment])
+        run([*install, wheel])
+        (environment / "complete").touch()
+    return python
+
+
+def run(command: list[str | Path], cwd: Path | None = None) -> str:
+    """Standard output of `command`; there is nothing in PATH, and no variable that could help."""
+    environment = {"PATH": str(Path(command[0]).parent), "HOME": str(Path.home())}
+    result = subprocess.run(
+        command, env=environment | pip_settings(), cwd=cwd or BUILD, text=True, capture_output=True, check=False
+    )
+    assert result.returncode == 0, f"{command}: {result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def pip_settings() -> dict[str, str]:
+    """Where this machine's pip finds packages."""
+    import os
+
+    return {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "XDG_"))}
+
+
+def test_wheel_states_python_and_glibc_floor(wheel: Path) -> None:
+    interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert re.fullmatch(rf"kperfir-[\d.]+-{interpreter}-{interpreter}-manylinux_2_\d+_x86_64\.whl", wheel.name)
+
+
+def test_wheel_holds_plugin_native_module_and_activation(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "kperfir/libkperfir_plugin.so" in names
+    assert "kperfir_activate.pth" in names
+    assert any(re.fullmatch(r"kperfir/_native\..*\.so", name) for name in names)
+    assert not any("__pycache__" in name or "test" in name.split("/") for name in names)
+
+
+def test_plugin_serves_every_python_because_it_uses_none(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        plugin = archive.extract("kperfir/libkperfir_plugin.so", tmp_path)
+    undefined = subprocess.run(["nm", "-D", "--undefined-only", plugin], text=True, capture_output=True, check=True)
+    assert re.findall(r"\b_?Py[A-Z_]\w*", undefined.stdout) == []
+    dynamic = subprocess.run(["objdump", "-p", plugin], text=True, capture_output=True, check=True).stdout
+    assert "libpython" not in dynamic
+    assert "RUNPATH" not in dynamic, "a path of the build machine is left in the plugin"
+    assert "RPATH" not in dynamic
+
+
+def test_fresh_environment_has_no_torch_and_no_compiler(fresh_python: Path) -> None:
+    installed = {row["name"] for row in json.loads(run([fresh_python, "-m", "pip", "list", "--format=json"]))}
+    assert {"kperfir", "triton", "numpy", "pandas"} <= installed
+    assert installed.isdisjoint({"torch", "cmake", "ninja", "nanobind", "pytest"})
+
+
+def test_import_works_in_fresh_environment(fresh_python: Path) -> None:
+    found = Path(run([fresh_python, "-c", "import kperfir; print(kperfir.__file__)"]).strip())
+    assert found.is_relative_to(fresh_python.parent.parent)
+
+
+def test_native_module_loads_in_fresh_environment(fresh_python: Path) -> None:
+    script = "from kperfir import _native; print(_native.record.__name__, _native.simt.__name__)"
+    assert run([fresh_python, "-c", script]).split() == ["kperfir._native.record", "kperfir._native.simt"]
+
+
+def test_doctor_finds_nothing_wrong_in_fresh_environment(fresh_python: Path) -> None:
+    run([fresh_python.with_name("kperfir"), "doctor"])
+
+
+def test_plugin_loads_into_libtriton_in_fresh_environment(fresh_python: Path, tmp_path: Path) -> None:
+    script = "import kperfir, pathlib; print(pathlib.Path(kperfir.__file__).with_name('libkperfir_plugin.so'))"
+    plugin = run([fresh_python, "-c", script]).strip()
+    module = tmp_path / "module.mlir"
+    module.write_text(MODULE_WITH_RECORD)
+    assert 'kperf.record start "load"' in run([fresh_python, "-c", LOAD_PLUGIN, plugin, module])
