@@ -19,6 +19,7 @@ SHELL := /bin/bash
 
 PYTHON ?= $(if $(shell command -v python3.11),python3.11,python3)
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 WHEEL_BUILD := build/wheel
 STAMPS := build/stamps
 export CXX
@@ -32,30 +33,33 @@ LLVM_ARCHIVE := $(if $(KPERFIR_LLVM_ARCHIVE),--archive $(KPERFIR_LLVM_ARCHIVE) -
 SOURCES := $(sort CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
   $(shell find kperfir lib passes python tools/cmake -type f -not -path '*/__pycache__/*'))
 
+TEST_SOURCES := $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
+
 .PHONY: install demo test lint lint-all corpus bench asan deps deps-test clean FORCE
 
 install: $(STAMPS)/installed
+	@echo "kperfir is installed: .venv/bin/kperfir"
 
 demo: install
-	$(BIN)/python -m kperfir demo
+	@$(BIN)/python -m kperfir demo
 
 test: install $(STAMPS)/tests-built
-	$(BIN)/python tools/run_tests.py
+	@$(BIN)/python tools/run_tests.py
 
 lint: install $(BIN)/.stamp-test
-	$(BIN)/python tools/lint.py
+	@$(BIN)/python tools/lint.py
 
 lint-all: install $(BIN)/.stamp-test
-	$(BIN)/python tools/lint.py --all
+	@$(BIN)/python tools/lint.py --all
 
 corpus: install $(BIN)/.stamp-test
-	$(BIN)/python benchmarks/run.py corpus
+	@$(BIN)/python benchmarks/run.py corpus
 
 bench: install $(BIN)/.stamp-test
-	$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/run.py
 
 asan: deps-test
-	$(BIN)/cmake --preset asan
+	@$(BIN)/cmake --preset asan
 	$(BIN)/cmake --build --preset asan
 	$(BIN)/ctest --preset asan
 
@@ -64,49 +68,54 @@ deps: $(BIN)/.stamp-build $(LLVM_READY)
 deps-test: deps $(BIN)/.stamp-test .deps/googletest/VERSION
 
 clean:
-	rm -rf build
+	@rm -rf build
 
 # --- set-up -------------------------------------------------------------------
 
 $(STAMPS)/prerequisites: tools/check_prerequisites.sh
-	mkdir -p $(@D)
+	@mkdir -p $(@D)
 	sh tools/check_prerequisites.sh "$(PYTHON)" "$(CXX)"
 	touch $@
 
 $(BIN)/.stamp-build: tools/requirements-build.txt | $(STAMPS)/prerequisites
+	@echo "== environment .venv: build tools and run-time packages"
 	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --quiet --only-binary=:all: -r $<
+	$(PIP) install --only-binary=:all: -r $<
 	touch $@
 
 $(BIN)/.stamp-test: tools/requirements-test.txt $(BIN)/.stamp-build
-	$(BIN)/python -m pip install --quiet --only-binary=:all: -r $<
+	@echo "== environment .venv: test tools"
+	$(PIP) install --only-binary=:all: -r $<
 	touch $@
 
 .deps/llvm/VERSION: | $(BIN)/.stamp-build
+	@echo "== MLIR headers and mlir-tblgen"
 	$(BIN)/python tools/fetch_sources.py llvm $(LLVM_ARCHIVE)
 
 .deps/googletest/VERSION: | $(BIN)/.stamp-build
+	@echo "== GoogleTest sources"
 	$(BIN)/python tools/fetch_sources.py googletest
 
 # --- build --------------------------------------------------------------------
 
 $(STAMPS)/sources.list: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' $(SOURCES) | cmp -s - $@ || printf '%s\n' $(SOURCES) > $@
+	printf '%s\n' $(SOURCES) | cmp -s - $@ || printf '%s\n' $(SOURCES) > $@
 
 $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/sources.list $(BIN)/.stamp-build | $(LLVM_READY)
+	@echo "== wheel"
 	rm -rf build/wheelhouse
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip wheel . --quiet --no-deps --no-index \
-	  --no-build-isolation --wheel-dir build/wheelhouse -C build-dir=$(WHEEL_BUILD) $(LLVM_SETTING)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) wheel . --no-deps --no-index --no-build-isolation \
+	  --wheel-dir build/wheelhouse -C build-dir=$(WHEEL_BUILD) $(LLVM_SETTING)
 	$(BIN)/python tools/tag_wheel.py build/wheelhouse/*.whl
 	touch $@
 
 $(STAMPS)/installed: $(STAMPS)/wheel
-	$(BIN)/python -m pip install --quiet --no-deps --no-index --force-reinstall build/wheelhouse/*.whl
+	@$(PIP) install --no-deps --no-index --force-reinstall build/wheelhouse/*.whl
 	touch $@
 
-$(STAMPS)/tests-built: $(STAMPS)/wheel $(BIN)/.stamp-test .deps/googletest/VERSION \
-  $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
+$(STAMPS)/tests-built: $(STAMPS)/wheel $(BIN)/.stamp-test .deps/googletest/VERSION $(TEST_SOURCES)
+	@echo "== C++ tests"
 	$(BIN)/cmake -DKPERFIR_BUILD_TESTS=ON $(WHEEL_BUILD) > build/tests-configure.log \
 	  || { cat build/tests-configure.log; exit 1; }
 	$(BIN)/cmake --build $(WHEEL_BUILD)
