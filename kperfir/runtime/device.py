@@ -6,7 +6,7 @@ provides them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,14 @@ class ProfileDevice(Protocol):
 
     def synchronize(self) -> None:
         """Wait until all launches are complete."""
+        ...
+
+    def describe_last_launch(self) -> dict[str, Any]:
+        """Return what the device itself says about the last launch of this thread; plain values, empty if nothing."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a capture says about the device; plain values."""
         ...
 
 

@@ -99,8 +99,9 @@ def _holds_memory(candidate: object) -> bool:
     torch = sys.modules.get("torch")
     if torch is None or not issubclass(type(candidate), getattr(torch, "Tensor", ())):
         return False
-    tensor = candidate
-    return type(tensor).__name__ != "FakeTensor" and tensor.device.type == "cpu" and tensor.layout == torch.strided  # type: ignore[attr-defined]
+    if type(candidate).__name__ == "FakeTensor" or candidate.layout != torch.strided:  # type: ignore[attr-defined]
+        return False
+    return candidate.untyped_storage().device.type == "cpu"  # type: ignore[attr-defined, no-any-return]
 
 
 def _name_of(candidate: object) -> str:

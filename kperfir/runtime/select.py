@@ -12,6 +12,7 @@ import functools
 import gc
 import importlib
 import inspect
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,10 @@ class Selection:
         self._driver: SimtDriver | None = None
         self._previous: tuple[Any, Any] | None = None
 
+    def accepts(self, device: str) -> bool:
+        """Tell whether the setting `device` asks for nothing else than this selection."""
+        return device in ("auto", self._options.device) or (device == "simt" and active_simt_driver() is not None)
+
     @property
     def device(self) -> str:
         """The setting this selection was made for."""
@@ -52,19 +57,15 @@ class Selection:
 
         Raises:
             DeviceError: If the SIMT device is asked for and cannot be had.
-            UsageError: ``no-such-device`` if a GPU is asked for and none is visible.
         """
         config = _driver_config()
-        if self._options.device in ("cuda", "hip"):
-            _require_gpu(self._options.device)
-            return
         try:
             self._install_simt_support()
             if self._options.device == "simt":
                 self._previous = (config._default, config._active)
                 config._default = config._active = self._simt_driver()
-            elif config._default is None and config._active is None:
-                # Asking for GPUs starts the CUDA runtime, which must not happen before the program wants it.
+            else:
+                # Looking for GPUs starts the CUDA runtime, which must not happen before the program wants a driver.
                 module = sys.modules["triton.runtime.driver"]
                 create = functools.partial(self._create_driver, module._create_driver)
                 self._patches.replace(module, "_create_driver", create)
@@ -86,7 +87,12 @@ class Selection:
         self._patches.undo()
 
     def _create_driver(self, create: Callable[[], Any]) -> Any:
-        return create() if gpu_is_visible() else self._simt_driver()
+        device = self._options.device
+        if device == "auto" and not os.environ.get("TRITON_DEFAULT_BACKEND") and not gpu_is_visible():
+            return self._simt_driver()
+        if device != "auto":
+            _require_gpu(device)
+        return create()
 
     def _simt_driver(self) -> SimtDriver:
         if self._driver is None:

@@ -171,6 +171,7 @@ class SimtDriver:
         self._device_pid = 0
         self._orphans: list[Any] = []
         self._lock = threading.RLock()
+        self._local = threading.local()
         self._observers: list[Callable[[FinishedLaunch], None]] = []
         self._log = False
 
@@ -252,6 +253,31 @@ class SimtDriver:
     def synchronize(self) -> None:
         """Do nothing: launches are complete when they return."""
 
+    def describe(self) -> dict[str, Any]:
+        """Return what a capture says about the device."""
+        return {
+            "name": "SIMT device",
+            "simulated": True,
+            "chip": self.chip.name,
+            "arch": self.chip.arch,
+            "clock_hz": self.chip.clock_hz,
+            "sm_count": self.chip.triton_properties()["multiprocessor_count"],
+            "seed": self._seed,
+        }
+
+    def describe_last_launch(self) -> dict[str, Any]:
+        """Return the timing of the last launch of this thread."""
+        finished: FinishedLaunch | None = getattr(self._local, "last", None)
+        if finished is None:
+            return {}
+        result = finished.result
+        return {
+            "cycles": int(result.cycles),
+            "start_cycles": int(result.start_cycles),
+            "ns": float(result.ns),
+            "ctas_per_sm": int(result.occupancy),
+        }
+
     def load(self, name: str, binary: bytes) -> LoadedKernel:
         """Parse `binary`, the PTX of kernel `name`."""
         if binary.startswith(_ELF_MAGIC):
@@ -286,7 +312,7 @@ class SimtDriver:
                 except self._native.Error as error:
                     raise _device_error(error, kernel.name, storages) from None
             self.clock_ns += float(result.ns)
-            finished = FinishedLaunch(kernel, shape, result)
+            finished = self._local.last = FinishedLaunch(kernel, shape, result)
             for observer in list(self._observers):
                 observer(finished)
         if result.printf:

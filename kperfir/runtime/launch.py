@@ -1,0 +1,282 @@
+"""What happens around a launch: a zeroed profile buffer before it, the records handed to the session after it.
+
+Owns the change to Triton that makes launches go through here (`LaunchCapture`). Works for every Triton driver, since
+each asks Triton's profile allocator for the buffer. What is kept is the session's decision.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import sys
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kperfir.errors import CaptureError, KPerfError
+from kperfir.runtime.patches import Patches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kperfir.runtime.device import ProfileBuffer, ProfileDevice
+
+LAYOUT_KEY = "kperf_layout"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled kernel. `layout` is the JSON of its profile buffer, empty if it was compiled without
+    instrumentation.
+    """
+
+    name: str
+    layout: str
+    facts: dict[str, Any] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RawLaunch:
+    """What one launch wrote.
+
+    Attributes:
+        kernel: What was launched.
+        grid: CTAs per dimension, those of clusters included.
+        stream: Handle of the stream.
+        data: The profile buffer of all CTAs; shape ``(CTAs * cta_bytes,)``, dtype uint8. Zero where a CTA recorded
+            nothing.
+        device: What the device says about itself (`ProfileDevice.describe`).
+        timing: What the device says about the launch (`ProfileDevice.describe_last_launch`).
+    """
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    stream: int
+    data: NDArray[np.uint8]
+    device: dict[str, Any]
+    timing: dict[str, Any]
+
+
+class LaunchSink(Protocol):
+    """Who is told of launches."""
+
+    def wants(self, kernel: Kernel, *, benchmark: bool) -> bool:
+        """Decide before a launch of an instrumented kernel whether its records are kept.
+
+        Args:
+            kernel: What is about to be launched.
+            benchmark: The autotuner makes this launch to measure a configuration.
+        """
+        ...
+
+    def accept(self, launch: RawLaunch) -> None:
+        """Take the records of a launch that was wanted."""
+        ...
+
+    def miss(self, kernel: Kernel) -> None:
+        """Hear of a launch of a kernel that is not instrumented."""
+        ...
+
+    def fail(self, kernel: Kernel, error: Exception) -> None:
+        """Hear that a launch that was wanted left no records."""
+        ...
+
+
+class LaunchCapture:
+    """Sends every launch of the process past a sink, from `install` to `uninstall`."""
+
+    def __init__(self, current_sink: Callable[[], LaunchSink | None]) -> None:
+        self._current_sink = current_sink
+        self._patches = Patches()
+        self._allocator = ProfileAllocator()
+        self._local = threading.local()
+        self._kernels: weakref.WeakKeyDictionary[Any, Kernel] = weakref.WeakKeyDictionary()
+
+    def install(self) -> None:
+        """Change how Triton launches and how its autotuner measures."""
+        from triton.compiler.compiler import CompiledKernel
+        from triton.runtime.autotuner import Autotuner
+
+        self._patches.replace(CompiledKernel, "run", property(functools.partial(self._run, CompiledKernel.run.fget)))
+        self._patches.replace(Autotuner, "_bench", self._wrap_benchmark(Autotuner._bench))
+
+    def uninstall(self) -> None:
+        """Undo `install`."""
+        self._patches.undo()
+        self._allocator.uninstall()
+
+    def _wrap_benchmark(self, bench: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(bench)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            previous = getattr(self._local, "benchmark", False)
+            self._local.benchmark = True
+            try:
+                return bench(*args, **kwargs)
+            finally:
+                self._local.benchmark = previous
+
+        return wrapper
+
+    def _run(self, run_of: Callable[[Any], Callable[..., None]], compiled: Any) -> Callable[..., None]:
+        """Return what `CompiledKernel.run` is while this is installed."""
+        run = run_of(compiled)
+        sink = self._current_sink()
+        return run if sink is None else functools.partial(self._launch, sink, compiled, run)
+
+    def _launch(
+        self, sink: LaunchSink, compiled: Any, run: Callable[..., None],
+        grid_x: int, grid_y: int, grid_z: int, stream: int, *rest: Any,
+    ) -> None:  # fmt: skip
+        kernel = self._kernels.get(compiled)
+        if kernel is None:
+            kernel = self._kernels[compiled] = describe_kernel(compiled.src, compiled.metadata)
+        launch = functools.partial(run, grid_x, grid_y, grid_z, stream, *rest)
+        if not kernel.layout:
+            launch()
+            sink.miss(kernel)
+        elif grid_x * grid_y * grid_z == 0 or not sink.wants(
+            kernel, benchmark=getattr(self._local, "benchmark", False)
+        ):
+            launch()
+        else:
+            self._capture(sink, kernel, launch, (grid_x, grid_y, grid_z, stream))
+
+    def _capture(
+        self, sink: LaunchSink, kernel: Kernel, launch: Callable[[], None], place: tuple[int, int, int, int]
+    ) -> None:
+        pending = _Pending(active_profile_device())
+        self._allocator.expect(pending)
+        try:
+            launch()
+        except Exception as error:
+            sink.fail(kernel, error)
+            raise
+        finally:
+            self._allocator.expect(None)
+        try:
+            sink.accept(_read_back(kernel, place, pending))
+        except KPerfError as error:  # The program's own result is there: a fault of ours must not take it away.
+            sink.fail(kernel, error)
+
+
+@dataclass(slots=True)
+class _Pending:
+    device: ProfileDevice
+    buffer: ProfileBuffer | None = None
+
+
+class ProfileAllocator:
+    """Stands in Triton's one slot for a profile allocator, and passes on what is not for us."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._previous: Any = None
+
+    def __call__(self, size: int, alignment: int, stream: int | None) -> Any:
+        """Allocate, as Triton asks."""
+        pending: _Pending | None = getattr(self._local, "pending", None)
+        if pending is not None:
+            pending.buffer = pending.device.allocate_zeroed(size, alignment)
+            return pending.buffer
+        from triton.runtime import _allocation
+
+        if self._previous is None or isinstance(self._previous, _allocation.NullAllocator):
+            return _active_driver().allocate_default_profile_scratch(size, alignment, stream)
+        return self._previous(size, alignment, stream)
+
+    def expect(self, pending: _Pending | None) -> None:
+        """Give the next allocation of this thread to `pending`; None ends that."""
+        from triton.runtime import _allocation
+
+        slot = _allocation._profile_allocator
+        if pending is not None and slot.get() is not self:
+            self._previous = slot.get()  # Somebody may have set another one since: theirs stays reachable.
+            slot.set(self)
+        self._local.pending = pending
+
+    def uninstall(self) -> None:
+        """Put back the allocator that was there."""
+        if self._previous is None:
+            return
+        from triton.runtime import _allocation
+
+        if _allocation._profile_allocator.get() is self:
+            _allocation._profile_allocator.set(self._previous)
+        self._previous = None
+
+
+def describe_kernel(source: Any, metadata: Any) -> Kernel:
+    """Return what a capture says about a kernel."""
+    target = metadata.target
+    facts: dict[str, Any] = {
+        "hash": metadata.hash,
+        "target": f"{target.backend}:{target.arch}",
+        "num_warps": metadata.num_warps,
+        "num_ctas": metadata.num_ctas,
+        "num_stages": getattr(metadata, "num_stages", None),
+        "shared_bytes": metadata.shared,
+        "scratch_bytes": metadata.profile_scratch_size,
+        "signature": {str(name): _plain(kind) for name, kind in source.signature.items()},
+    }
+    function = getattr(source, "fn", None)
+    if function is not None:
+        facts["file"] = function.fn.__code__.co_filename
+        facts["line"] = function.starting_line_number
+        names = function.arg_names
+        facts["constants"] = {
+            ".".join([names[path[0]], *map(str, path[1:])]): _plain(value) for path, value in source.constants.items()
+        }
+    layout = getattr(metadata, LAYOUT_KEY, None)
+    return Kernel(metadata.name, layout if isinstance(layout, str) else "", facts)
+
+
+def active_profile_device() -> ProfileDevice:
+    """Return the profile device behind Triton's current driver."""
+    return profile_device_of(_active_driver())
+
+
+def profile_device_of(driver: Any) -> ProfileDevice:
+    """Return the profile device behind a Triton driver."""
+    device: ProfileDevice | None = getattr(driver, "profile_device", None)
+    if device is None:
+        from kperfir.runtime.torch_device import TorchDevice
+
+        device = TorchDevice(driver)
+    return device
+
+
+def _read_back(kernel: Kernel, place: tuple[int, int, int, int], pending: _Pending) -> RawLaunch:
+    x, y, z, stream = place
+    grid = (x * int(kernel.facts["num_ctas"]), y, z)
+    stride, cta_bytes = int(kernel.facts["scratch_bytes"]), int(json.loads(kernel.layout)["cta_bytes"])
+    if pending.buffer is None or stride < cta_bytes:
+        raise CaptureError(
+            "size-mismatch", where=f"kernel {kernel.name}", found=f"{stride} bytes of profile buffer per CTA",
+            expected=f"{cta_bytes}", fix="clear Triton's cache: the kernel was compiled by another kperfir",
+        )  # fmt: skip
+    pending.device.synchronize()
+    data = pending.buffer.read()
+    if data.nbytes != math.prod(grid) * stride:
+        raise CaptureError(
+            "size-mismatch", where=f"kernel {kernel.name}", found=f"a profile buffer of {data.nbytes} bytes",
+            expected=f"{math.prod(grid)} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
+        )  # fmt: skip
+    # Another tool's scratch may follow ours in the share of each CTA.
+    data = data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
+    device = pending.device
+    return RawLaunch(kernel, grid, stream, data, device.describe(), device.describe_last_launch())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else str(value)
+
+
+def _active_driver() -> Any:
+    return sys.modules["triton.runtime.driver"].driver.active

@@ -1,0 +1,241 @@
+"""Decides which launches are kept, writes them to the file of this process, and counts the rest.
+
+Owns one file. Takes launches from `runtime.launch.LaunchCapture`; nothing that goes wrong here may reach the program
+that is profiled, so faults become warnings and counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import socket
+import sys
+import threading
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kperfir.config import OWNER_VARIABLE
+from kperfir.errors import DeviceError, KPerfError, KPerfWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kperfir.capture.writer import CaptureWriter
+    from kperfir.config import Options
+    from kperfir.runtime.launch import Kernel, RawLaunch
+
+# Why a launch that was recorded is not in the file, where the writer has no bound to name.
+AUTOTUNING = "autotune"
+FAILED = "failed"
+NOT_INSTRUMENTED = "not-instrumented"
+
+_REASONS = {
+    "launches-per-kernel": "past the bound per kernel (TRITON_KPERF_LAUNCHES)",
+    "file-bytes": "past the size of the file (TRITON_KPERF_FILE_BYTES)",
+    AUTOTUNING: "made by the autotuner",
+    FAILED: "failed",
+    NOT_INSTRUMENTED: "not instrumented",
+}
+
+_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a session has done. `path` is None if there is no file."""
+
+    path: Path | None
+    kept: Mapping[str, int]
+    skipped: Mapping[tuple[str, str], int]
+    simulated: bool
+
+    def __str__(self) -> str:
+        reasons: Counter[str] = Counter()
+        for (_, reason), count in self.skipped.items():
+            reasons[reason] += count
+        skipped = ", ".join(f"{count} {_REASONS.get(reason, reason)}" for reason, count in sorted(reasons.items()))
+        if self.path is None:
+            return f"no launch recorded{f'; not kept: {skipped}' if skipped else ''}"
+        kept = sum(self.kept.values())
+        text = (
+            f"{kept} {_plural(kept, 'launch')} of {len(self.kept)} {_plural(len(self.kept), 'kernel')} in {self.path}"
+        )
+        text += " (simulated time)" if self.simulated else ""
+        return text + (f"; not kept: {skipped}" if skipped else "") + f"; next: kperfir report {self.path}"
+
+
+class Recorder:
+    """One file and what goes into it.
+
+    Args:
+        options: Bounds, and which kernels are to be recorded.
+        claim: Makes the name of the file unique within the process.
+    """
+
+    def __init__(self, options: Options, claim: Callable[[Path], Path]) -> None:
+        self.options = options
+        self._claim = claim
+        self._child = is_descendant()
+        self._folder = Path.cwd()  # The program may change directory before its first launch.
+        self._lock = threading.RLock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._writer: CaptureWriter | None = None
+        self._path: Path | None = None
+        self._simulated = False
+        self._kept: Counter[str] = Counter()
+        self._skipped: Counter[tuple[str, str]] = Counter()
+        self._warned: set[str] = set()
+
+    @property
+    def path(self) -> Path:
+        """The file; it appears with the first launch of an instrumented kernel."""
+        with self._lock:
+            if self._path is None:
+                self._path = self._claim(capture_path(self.options.out, self._folder, child=self._child))
+            return self._path
+
+    @property
+    def summary(self) -> Summary:
+        """What has been done so far."""
+        with self._lock:
+            path = self._path if self._writer is not None else None
+            return Summary(path, dict(self._kept), dict(self._skipped), self._simulated)
+
+    def wants(self, kernel: Kernel, *, benchmark: bool) -> bool:
+        """Decide whether the records of the next launch of `kernel` are kept."""
+        with self._lock:
+            try:
+                writer = self._open_writer()
+                number = writer.add_kernel(kernel.layout, kernel.facts)
+                if not benchmark and writer.wants(number):
+                    return True
+                reason = writer.skip(number, AUTOTUNING if benchmark else "").reason
+            except KPerfError as error:
+                self.fail(kernel, error)
+                return False
+            self._skipped[kernel.name, reason] += 1
+            return False
+
+    def accept(self, launch: RawLaunch) -> None:
+        """Write the records of a launch."""
+        from kperfir.capture.writer import LaunchInfo
+
+        timing, name = launch.timing, launch.kernel.name
+        info = LaunchInfo(
+            grid=launch.grid,
+            stream=launch.stream,
+            cycles=timing.get("cycles"),
+            clock_hz=launch.device.get("clock_hz"),
+            facts={key: value for key, value in timing.items() if key != "cycles"},
+        )
+        with self._lock:
+            writer = self._open_writer()
+            number = writer.add_kernel(launch.kernel.layout, launch.kernel.facts)
+            outcome = writer.add_launch(number, info, launch.data)
+            if outcome.kept:
+                self._kept[name] += 1
+            else:
+                self._skipped[name, outcome.reason] += 1
+
+    def miss(self, kernel: Kernel) -> None:
+        """Note a launch of a kernel without instrumentation, and warn once if it was to have any."""
+        if not any(fnmatch.fnmatchcase(kernel.name, pattern) for pattern in self.options.kernels):
+            return
+        with self._lock:
+            self._skipped[kernel.name, NOT_INSTRUMENTED] += 1
+            if not kernel.facts.get("not_instrumented"):  # Else the compiler has said why.
+                self._warn_once(
+                    kernel.name,
+                    f"kernel {kernel.name} runs without instrumentation: its compilation did not pass through kperfir. "
+                    "Another tool has probably replaced triton.knobs.runtime.add_stages_inspection_hook; "
+                    "it should call the hook that it found there",
+                )
+
+    def fail(self, kernel: Kernel, error: Exception) -> None:
+        """Note a launch whose records are lost."""
+        with self._lock:
+            self._skipped[kernel.name, FAILED] += 1
+            if self._writer is not None:
+                with contextlib.suppress(KPerfError):  # The file may be what failed.
+                    self._writer.skip(self._writer.add_kernel(kernel.layout, kernel.facts), FAILED)
+            if not isinstance(error, DeviceError):  # The program gets those.
+                self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
+
+    def close(self) -> Summary:
+        """End the file and return what is in it. If nothing was recorded there is no file."""
+        with self._lock:
+            summary = self.summary
+            if self._writer is not None:
+                self._writer.close()
+            return summary
+
+    def start_over_after_fork(self) -> None:
+        """Leave the file to the parent process; this one writes its own."""
+        self._lock = threading.RLock()
+        self._child = True
+        inherited = self._writer
+        self._reset()
+        if inherited is not None:
+            inherited.close()
+
+    def _open_writer(self) -> CaptureWriter:
+        if self._writer is None:
+            from kperfir.capture.format import Bounds
+            from kperfir.capture.writer import CaptureWriter, ProcessInfo
+            from kperfir.runtime.launch import active_profile_device
+
+            device = active_profile_device().describe()
+            self._simulated = bool(device["simulated"])
+            process = ProcessInfo.of_this_process(
+                device=device["name"],
+                simulated=self._simulated,
+                chip=device.get("chip", ""),
+                rank=rank(),
+                clock_hz=device.get("clock_hz"),
+                versions={name: sys.modules[name].__version__ for name in ("triton", "torch") if name in sys.modules},
+            )
+            self._writer = CaptureWriter(self.path, process, Bounds(self.options.launches, self.options.file_bytes))
+        return self._writer
+
+    def _warn_once(self, kernel: str, message: str) -> None:
+        if kernel not in self._warned:
+            self._warned.add(kernel)
+            warnings.warn(message, KPerfWarning, stacklevel=2)
+
+
+def rank() -> int | None:
+    """Return the rank of this process in a distributed job, or None."""
+    for variable in _RANK_VARIABLES:
+        if os.environ.get(variable, "").isdecimal():
+            return int(os.environ[variable])
+    return None
+
+
+def capture_path(out: Path | None, folder: Path, *, child: bool) -> Path:
+    """Return the file that this process writes.
+
+    Args:
+        out: The option: a file, a folder, or None.
+        folder: What a relative `out` is relative to.
+        child: Some ancestor of this process writes a file too, maybe under the same `out`.
+    """
+    ranks = [] if rank() is None else [f"rank{rank()}"]
+    if out is None or out.name in ("", ".") or (folder / out).is_dir():
+        host = socket.gethostname().split(".")[0] or "localhost"
+        return folder / (out or "") / ("-".join(["kperf", host, str(os.getpid()), *ranks]) + ".kpf")
+    return folder / out.with_stem("-".join([out.stem, *([str(os.getpid())] if child else []), *ranks]))
+
+
+def is_descendant() -> bool:
+    """Tell whether this process descends from one that profiles because of the environment."""
+    return os.environ.get(OWNER_VARIABLE, "") not in ("", str(os.getpid()))
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else noun + ("es" if noun.endswith("ch") else "s")

@@ -1,0 +1,100 @@
+"""Run a script as `python script.py` would, under a profiling session.
+
+exit_code = run_script(["train.py", "--steps", "3"], options)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kperfir import session
+from kperfir.config import OWNER_VARIABLE
+from kperfir.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kperfir.config import Options
+
+
+def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = False) -> int:
+    """Run a script or module in this process and return its exit code.
+
+    The session ends with the process, not with the script: threads and exit handlers of the script are still part of
+    it.
+
+    Args:
+        argv: Script and its arguments, or ``-m``, module and its arguments.
+        options: Settings; processes that the script starts get them through the environment.
+        cuda_as_cpu: Let code that asks torch for CUDA run on the CPU.
+
+    Raises:
+        UsageError: ``bad-option`` if there is no such script.
+    """
+    import triton  # noqa: F401 - so that the session can be opened before the script's first line.
+
+    is_module = argv[:1] == ["-m"]
+    arguments = list(argv[1:] if is_module else argv)
+    if not arguments or not (is_module or Path(arguments[0]).exists()):
+        raise UsageError(
+            "bad-option",
+            where="kperfir run",
+            found=" ".join(argv) or "nothing",
+            expected="a Python script, or -m and a module",
+            fix="kperfir run [options] script.py [arguments of the script]",
+        )
+    os.environ.update(options.to_environment())
+    os.environ["TRITON_KPERF"] = "1"
+    os.environ.setdefault(OWNER_VARIABLE, str(os.getpid()))
+    session.start_process_session(options)
+    with _as_main_program(arguments, is_module=is_module), _pretended_cuda(options, cuda_as_cpu=cuda_as_cpu):
+        return _exit_code_of(arguments[0], is_module=is_module)
+
+
+def _exit_code_of(target: str, *, is_module: bool) -> int:
+    try:
+        if is_module:
+            runpy.run_module(target, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(target, run_name="__main__")
+    except SystemExit as exit_request:
+        code = exit_request.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+            return 1
+        return code if isinstance(code, int) else int(code is not None)
+    except Exception:
+        # As the interpreter does, without the frames of this module and runpy.
+        kind, error, trace = sys.exc_info()
+        while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
+            trace = trace.tb_next
+        traceback.print_exception(kind, error, trace)
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _as_main_program(arguments: list[str], *, is_module: bool) -> Iterator[None]:
+    argv, path = sys.argv[:], sys.path[:]
+    sys.argv[:] = arguments
+    # Where the interpreter would look first: beside the script, or here.
+    sys.path.insert(0, "" if is_module else str(Path(arguments[0]).resolve().parent))
+    try:
+        yield
+    finally:
+        sys.argv[:], sys.path[:] = argv, path
+
+
+def _pretended_cuda(options: Options, *, cuda_as_cpu: bool) -> contextlib.AbstractContextManager[None]:
+    if not cuda_as_cpu:
+        return contextlib.nullcontext()
+    from kperfir import cuda_as_cpu as pretence
+    from kperfir.runtime.chip import load_chip
+
+    return pretence.cuda_as_cpu(load_chip(options.simt_chip))
