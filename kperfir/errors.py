@@ -1,9 +1,10 @@
 """Every exception that kperfir raises, and the one form of their messages.
 
-    raise CaptureError("not-a-kpf-file", where=str(path), found="bytes 7f 45 4c 46", expected="the .kpf magic", fix="...")
+    raise CaptureError("not-a-kpf-file", where=str(path), found="bytes 7f 45 4c 46", expected="magic", fix="...")
 
-A message has four parts: what went wrong, where, what was found and expected, and what to do about it. `code` is stable: programs
-may test it, and the sentence for it is in `WHAT`. This module imports nothing, so that every other module can import it.
+A message has four parts: what went wrong, where, what was found and expected, and what to do about it. `code` is
+stable: programs may test it, and the sentence for it is in `WHAT`. This module imports nothing, so that every other
+module can import it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ WHAT: dict[str, str] = {
     # Options and command line
     "unknown-option": "there is no such option",
     "bad-option": "an option has a value that it cannot have",
+    "no-capture": "no capture was named",
+    # Exports
+    "not-nested": "the spans of a warp do not form a tree",
     # Layout: what the compiler says about a profile buffer
     "bad-layout": "the layout of the profile buffer is not valid",
     "layout-version": "the layout of the profile buffer has another version",

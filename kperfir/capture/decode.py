@@ -2,7 +2,8 @@
 
     columns = decode_buffer(layout, ids, data, grid)
 
-Owns the conversion of a `BufferLayout` into what lib/Record needs, and of its findings into errors. The replay rules are lib/Record's.
+Owns the conversion of a `BufferLayout` into what lib/Record needs, and of its findings into errors. The replay rules
+are lib/Record's.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ class DecodedBuffer:
     """Flat tables; each maps a column name to an array.
 
     Attributes:
-        ctas: A row per CTA of the buffer: recorded, started (u8), x, y, z, sm (i32), start_clock, start_ns, end_clock, end_ns (i64).
-        tracks: A row per warp of each recorded CTA: cta (row of `ctas`), warp (i32), stamps, spans (rows of the tables below that
+        ctas: A row per CTA of the buffer: recorded, started (u8), x, y, z, sm (i32), start_clock, start_ns,
+        end_clock, end_ns (i64).
+        tracks: A row per warp of each recorded CTA: cta (row of `ctas`), warp (i32), stamps, spans (rows of the
+        tables below that
             belong to it), records, dropped, laps, orphan_ends (i64).
         stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
         spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
@@ -109,5 +112,5 @@ def _error(layout: BufferLayout, error: record.DecodeError, where: str) -> Captu
         where=", ".join(place),
         found=error.found,
         expected=error.expected,
-        fix="if the kernel writes out of bounds, correct that; otherwise report this as a bug of kperfir, with the .kpf file",
+        fix="if the kernel writes out of bounds, correct that; otherwise report a bug of kperfir, with the .kpf file",
     )

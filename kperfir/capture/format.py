@@ -1,7 +1,7 @@
 """The bytes of a .kpf file: file header, chunk headers, bounds. lib/Record/FORMAT.md draws them.
 
-A file is a header and then chunks, only ever appended. A chunk is a header, a JSON object (`meta`) and raw bytes (`blob`), each with
-a CRC. The writer and the reader share this module and nothing else.
+A file is a header and then chunks, only ever appended. A chunk is a header, a JSON object (`meta`) and raw bytes
+(`blob`), each with a CRC. The writer and the reader share this module and nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ OLDEST_READABLE_VERSION = 1
 # As in PNG: a text-mode copy changes the line ends, and ^Z stops a terminal.
 MAGIC = b"KPF\0\r\n\x1a\n"
 
-_FILE_HEADER = struct.Struct("<8sI16sI")  # magic, format version, writer version, CRC of what is before
-_CHUNK_HEADER = struct.Struct("<4sIQIIII")  # kind, sequence, blob bytes, meta bytes, meta CRC, blob CRC, CRC of what is before
+# Magic, format version, writer version, CRC of what is before.
+_FILE_HEADER = struct.Struct("<8sI16sI")
+# Kind, sequence, blob bytes, meta bytes, meta CRC, blob CRC, CRC of what is before.
+_CHUNK_HEADER = struct.Struct("<4sIQIIII")
 FILE_HEADER_BYTES = _FILE_HEADER.size
 CHUNK_HEADER_BYTES = _CHUNK_HEADER.size
 

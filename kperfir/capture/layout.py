@@ -2,8 +2,8 @@
 
     layout = parse_layout(text)
 
-The JSON is written by the ``kperf-plan-buffer`` pass (docs/contracts.md, section 3). This module knows its fields and the rules
-between them; the bytes of the buffer belong to lib/Record/RecordLayout.h.
+The JSON is written by the ``kperf-plan-buffer`` pass (docs/contracts.md, section 3). This module knows its fields and
+the rules between them; the bytes of the buffer belong to lib/Record/RecordLayout.h.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ LAYOUT_VERSION = 1
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("shared", "global")
 KINDS = (
-    "kernel loop iteration load store async_copy async_wait dot wgmma wgmma_wait tcgen05 tma mbarrier_wait local_load "
-    "local_store convert_layout reduce scan atomic barrier user mark"
-).split()
+    "kernel", "loop", "iteration", "load", "store", "async_copy", "async_wait", "dot", "wgmma", "wgmma_wait",
+    "tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic",
+    "barrier", "user", "mark",
+)  # fmt: skip
 EDGES = ("start", "end", "mark")
 
 MAX_WARPS = 64
@@ -163,7 +164,11 @@ def _read(fields: dict[str, Any], text: str) -> BufferLayout:
         buffer=_choice(fields, "buffer", BUFFERS, "layout"),
         total_warps=_integer(fields, "total_warps", 1, MAX_WARPS, "layout"),
         roles=tuple(
-            Role(_text(r, "name", at), _integer(r, "first_warp", 0, MAX_WARPS, at), _integer(r, "warps", 1, MAX_WARPS, at))
+            Role(
+                _text(r, "name", at),
+                _integer(r, "first_warp", 0, MAX_WARPS, at),
+                _integer(r, "warps", 1, MAX_WARPS, at),
+            )
             for at, r in _objects(fields, "roles")
         ),
         words_per_warp=_integer(fields, "words_per_warp", 1, MAX_WORDS_PER_WARP, "layout"),
@@ -218,7 +223,7 @@ def _check_roles(layout: BufferLayout) -> None:
     next_warp = 0
     for index, role in enumerate(layout.roles):
         if role.first_warp != next_warp:
-            raise _bad(f"roles[{index}]", found=f"first_warp {role.first_warp}", expected=f"{next_warp}: no gap, no overlap")
+            raise _bad(f"roles[{index}]", found=f"first_warp {role.first_warp}", expected=f"{next_warp}, no gap")
         next_warp += role.warps
     if next_warp != layout.total_warps:
         raise _bad("roles", found=f"{next_warp} warps together", expected=f"total_warps, {layout.total_warps}")
@@ -256,16 +261,14 @@ def _check_frames(layout: BufferLayout) -> None:
                 raise _bad(at, found=f"region {event.region}", expected=f"one of {len(layout.regions)} regions")
             kind = layout.regions[event.region].kind
             if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and kind == "iteration"):
-                raise _bad(at, found=f"edge {event.edge} of a region of kind {kind}", expected="an edge that the kind has")
+                raise _bad(at, found=f"edge {event.edge} of a region of kind {kind}", expected="an edge of that kind")
 
 
 def _check_sizes(layout: BufferLayout) -> None:
     from kperfir._native import record
 
     if layout.words_per_warp < layout.max_frame_words:
-        raise _bad(
-            "words_per_warp", found=str(layout.words_per_warp), expected=f"max_frame_words, {layout.max_frame_words}, or more"
-        )
+        raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{layout.max_frame_words} or more")
     expected = record.cta_bytes(layout.total_warps, layout.words_per_warp)
     if layout.cta_bytes != expected:
         raise _bad("cta_bytes", found=str(layout.cta_bytes), expected=str(expected))
@@ -286,7 +289,7 @@ def _list(fields: dict[str, Any], key: str, at: str) -> list[Any]:
     return value
 
 
-def _integer(fields: dict[str, Any], key: str, low: int, high: int, at: str) -> int:  # noqa: PLR0913
+def _integer(fields: dict[str, Any], key: str, low: int, high: int, at: str) -> int:
     value = fields.get(key)
     if type(value) is not int or not low <= value <= high:
         raise _bad(f"{at}, {key}", found=_short(value), expected=f"an integer from {low} to {high}")
@@ -300,7 +303,7 @@ def _text(fields: dict[str, Any], key: str, at: str) -> str:
     return value
 
 
-def _choice(fields: dict[str, Any], key: str, choices: tuple[str, ...] | list[str], at: str) -> str:
+def _choice(fields: dict[str, Any], key: str, choices: tuple[str, ...], at: str) -> str:
     value = _text(fields, key, at)
     if value not in choices:
         raise _bad(f"{at}, {key}", found=value, expected=f"one of {', '.join(choices)}")
@@ -314,5 +317,5 @@ def _short(value: object) -> str:
 
 def _bad(where: str, *, found: str, expected: str) -> CaptureError:
     return CaptureError(
-        "bad-layout", where=where, found=found, expected=expected, fix="recompile the kernel with this version of kperfir"
+        "bad-layout", where=where, found=found, expected=expected, fix="recompile the kernel with this kperfir"
     )

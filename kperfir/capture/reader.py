@@ -3,13 +3,12 @@
     capture = Capture.open(path)
     ids, data = capture.launches[0].read()
 
-A file that ends in the middle of a chunk is what a killed process leaves: the chunks before are read and a note says so. Anything else that
-is not as written is a `CaptureError`.
+A file that ends in the middle of a chunk is what a killed process leaves: the chunks before are read and a note says
+so. Anything else that is not as written is a `CaptureError`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import weakref
@@ -92,7 +91,9 @@ class LaunchRecord:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Capture:
-    """An open .kpf file. `ended` is False if the process did not close it; `skipped` maps (kernel, reason) to launches."""
+    """An open .kpf file. `ended` is False if the process did not close it; `skipped` maps (kernel, reason) to
+    launches.
+    """
 
     path: Path
     format_version: int
@@ -221,7 +222,10 @@ class _Scan:
             self.sequence += 1
         if self.sequence == 0:
             raise CaptureError(
-                "empty-capture", where=self.path, expected="a process chunk", fix="capture again: the process was killed early"
+                "empty-capture",
+                where=self.path,
+                expected="a process chunk",
+                fix="capture again: the process was killed early",
             )
 
     def next_header(self) -> kpf.ChunkHeader | None:

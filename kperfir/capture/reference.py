@@ -5,8 +5,8 @@
     data = encode_cta(layout, header, [warp])
     cta = decode_cta(layout, data)            # what lib/Record/Decoder.cpp does, slowly
 
-This is the oracle of the native decoder and the model for the compiler: docs/contracts.md, sections 1 and 2, line by line. It shares
-no code with lib/Record. Not used by the product.
+This is the oracle of the native decoder and the model for the compiler: docs/contracts.md, sections 1 and 2, line by
+line. It shares no code with lib/Record. Not used by the product.
 """
 
 from __future__ import annotations
@@ -182,7 +182,9 @@ def _walk(layout: BufferLayout, segment: Sequence[int], warp: int, cta: int) -> 
     _require(laps == 0 or limit < lap_end <= size, cta, "a lap that ended because no frame was sure to fit")
 
     def back(end: int, low: int, floor: int) -> list[tuple[int, int]]:
-        """(begin word, frame id) of the frames between `floor` and `end`, oldest first; one that begins before `low` ends the walk."""
+        """(begin word, frame id) of the frames between `floor` and `end`, oldest first; one that begins before `low`
+        ends the walk.
+        """
         found: list[tuple[int, int]] = []
         while end > low:
             tag = memory[end - 1]
@@ -222,7 +224,9 @@ def _signed(value: int) -> int:
 
 
 def _unwrap(track: ReferenceTrack, header: CtaHeader, cta: int) -> None:
-    """Give every stamp its 64-bit clock: forwards from the start anchor, or backwards from the end anchor if a prefix is lost."""
+    """Give every stamp its 64-bit clock: forwards from the start anchor, or backwards from the end anchor if a prefix
+    is lost.
+    """
     if not track.stamps:
         return
     raw = [stamp.raw for stamp in track.stamps]
@@ -237,7 +241,8 @@ def _unwrap(track: ReferenceTrack, header: CtaHeader, cta: int) -> None:
             clocks[i] = clocks[i - 1] + ((raw[i] - raw[i - 1]) & MASK)
     if header.end_clock - header.start_clock < 1 << 31:
         low, high = header.start_clock - SLACK_CYCLES, header.end_clock + SLACK_CYCLES
-        _require(all(low <= clock <= high for clock in clocks), cta, f"clocks of warp {track.warp} near the CTA's anchors")
+        near = all(low <= clock <= high for clock in clocks)
+        _require(near, cta, f"clocks of warp {track.warp} near the CTA's anchors")
     track.stamps[:] = [
         ReferenceStamp(s.frame, s.slot, s.word, s.raw, clock) for s, clock in zip(track.stamps, clocks, strict=True)
     ]
@@ -284,7 +289,7 @@ class _Replay:
 
     def reopen_ancestors(self, event: Event, clock: int) -> None:
         """The start of every region around the first event is lost, but known to have happened."""
-        chain = []
+        chain: list[int] = []
         region = self.layout.regions[event.region].parent
         while region >= 0:
             if self.first_role or self.kind(region) != "kernel":

@@ -4,8 +4,8 @@
         kernel = writer.add_kernel(layout_text)
         outcome = writer.add_launch(kernel, LaunchInfo(grid=(8, 8, 1)), buffer)
 
-Every chunk is handed to the kernel of the operating system whole, in one append, before the call returns; nothing is kept for later except the
-totals. The bounds are enforced here, and what they left out is counted in the file.
+Every chunk is handed to the kernel of the operating system whole, in one append, before the call returns; nothing is
+kept for later except the totals. The bounds are enforced here, and what they left out is counted in the file.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class ProcessInfo:
 
 @dataclass(frozen=True, slots=True)
 class LaunchInfo:
-    """One launch. `grid` counts CTAs (those of clusters included); `cycles` and `clock_hz` are known on a simulated device."""
+    """One launch. `grid` counts CTAs (those of clusters included); `cycles` and `clock_hz` are known on a simulated
+    device.
+    """
 
     grid: tuple[int, int, int]
     stream: int = 0
@@ -183,7 +185,8 @@ class CaptureWriter:
                 if self._pid == os.getpid():
                     self._append_skipped()
                     self._append(
-                        kpf.END, {"kernels": len(self._layouts), "kept": self._kept.total(), "skipped": self._skipped.total()}
+                        kpf.END,
+                        {"kernels": len(self._layouts), "kept": self._kept.total(), "skipped": self._skipped.total()},
                     )
             finally:
                 os.close(self._fd)
@@ -299,7 +302,7 @@ def _deflate(ids: NDArray[np.uint32], rows: NDArray[np.uint8], limit: int) -> by
     engine = zlib.compressobj(_DEFLATE_LEVEL)
     parts = [engine.compress(ids.astype("<u4").tobytes())]
     size = len(parts[0])
-    flat = memoryview(np.ascontiguousarray(rows).reshape(-1))
+    flat = np.ascontiguousarray(rows).reshape(-1).data
     for begin in range(0, len(flat), _DEFLATE_STEP):
         parts.append(engine.compress(flat[begin : begin + _DEFLATE_STEP]))
         size += len(parts[-1])

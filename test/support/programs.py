@@ -4,15 +4,18 @@
     layout = plan.layout(strategy="ring", words_per_warp=64)
     run = run_cta(plan, layout, rng)          # run.data: the bytes; run.warps[w].spans: what really happened
 
-Programs run on `ReferenceWarp`, so what they leave is what docs/contracts.md, section 1, says. Truth is kept aside while they run.
+Programs run on `ReferenceWarp`, so what they leave is what docs/contracts.md, section 1, says. Truth is kept aside
+while they run.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
+
 from kperfir.capture.layout import BufferLayout, parse_layout, seal_layout
 from kperfir.capture.reference import CtaHeader, ReferenceWarp, encode_cta
 
@@ -48,7 +51,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Loop:
-    """`before` runs once more than `body`, as the condition of a while does. `trips`: how often, chosen per execution."""
+    """`before` runs once more than `body`, as the condition of a while does. `trips`: how often, chosen per
+    execution.
+    """
 
     body: Sequence[Node]
     trips: Sequence[int] = (0, 1, 2, 3, 7)
@@ -68,7 +73,7 @@ class Return:
     """Leave the kernel: ends every open region on the way."""
 
 
-Node = Union[Work, Region, Mark, Loop, If, Return]
+Node = Work | Region | Mark | Loop | If | Return
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,9 @@ class Plan:
 
 
 def plan_program(roles: Sequence[Role], kernel: str = "kernel") -> Plan:
-    """Assign region ids, stamps and frames in program order. Every role's body is inside region 0 if the first role's is a kernel region."""
+    """Assign region ids, stamps and frames in program order. Every role's body is inside region 0 if the first role's
+    is a kernel region.
+    """
     plan = Plan(kernel)
     for index, role in enumerate(roles):
         code = _lower(plan, role.body, [], inside=-1 if index == 0 else 0)
@@ -171,7 +178,16 @@ def _add_region(plan: Plan, kind: str, parent: int, line: int) -> int:
     name = f"{base}#{same + 1}" if same else base
     op = {"kernel": "tt.func", "loop": "scf.for", "iteration": "scf.for"}.get(kind, f"tt.{kind}")
     plan.regions.append(
-        {"id": region, "parent": parent, "kind": kind, "name": name, "op": op, "file": SOURCE, "line": line, "column": 4}
+        {
+            "id": region,
+            "parent": parent,
+            "kind": kind,
+            "name": name,
+            "op": op,
+            "file": SOURCE,
+            "line": line,
+            "column": 4,
+        }
     )
     return region
 
@@ -287,10 +303,8 @@ class WarpRun:
         self._iteration: list[int] = []  # Of the loops being executed.
 
     def run(self, code: list[Any]) -> None:
-        try:
+        with contextlib.suppress(Leave):
             self._run(code)
-        except Leave:
-            pass
         if self._open:
             raise AssertionError("the program leaves regions open")
 

@@ -1,6 +1,8 @@
 """A realistic .kpf without a compiler or device: a tiled matmul, through the reference encoder.
 
     write_matmul_capture(tmp_path / "x.kpf", CaptureShape(launches=2))
+
+The result also holds what really happened, to compare with what is decoded.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class CaptureShape:
 
 
 def matmul_plan(shape: CaptureShape) -> Plan:
-    """Load ahead, then per iteration wait, read, multiply, load the next tile; then store. With `specialised`, one more warp loads."""
+    """Load ahead, then per iteration wait, read, multiply, load the next tile; then store. With `specialised`, one
+    more warp loads.
+    """
     copies = [Region("async_copy", [Work(20, 60)], line=21), Region("async_copy", [Work(20, 60)], line=22)]
     compute = [
         Region("async_wait", [Work(40, 700)], line=20),
@@ -49,13 +53,16 @@ def matmul_plan(shape: CaptureShape) -> Plan:
     loop = Loop(compute if shape.specialised else [*compute, *copies], trips=(shape.iterations,), line=20)
     store = Region("store", [Work(200, 500)], line=30)
     prologue = [] if shape.specialised else copies
-    roles = [Role("default", shape.warps, [Region("kernel", [Work(10, 40), *prologue, Work(), loop, Mark(29), store], line=10)])]
+    body = [Work(10, 40), *prologue, Work(), loop, Mark(29), store]
+    roles = [Role("default", shape.warps, [Region("kernel", body, line=10)])]
     if shape.specialised:
         roles.append(Role("partition0", 1, [Loop(copies, trips=(shape.iterations,), line=20)]))
     return plan_program(roles, kernel="matmul_kernel")
 
 
-def run_launch(plan: Plan, layout: BufferLayout, shape: CaptureShape, rng: random.Random, start_cycle: int) -> list[CtaRun]:
+def run_launch(
+    plan: Plan, layout: BufferLayout, shape: CaptureShape, rng: random.Random, start_cycle: int
+) -> list[CtaRun]:
     """Execute the CTAs of one launch in waves over the SMs. Clocks of the SMs differ by a constant."""
     runs = []
     free_at = [start_cycle] * shape.sms
@@ -82,7 +89,10 @@ def write_matmul_capture(path: Path, shape: CaptureShape | None = None) -> list[
     plan = matmul_plan(shape)
     layout = plan.layout(strategy=shape.strategy, words_per_warp=shape.words_per_warp)
     process = ProcessInfo.of_this_process(
-        device="simt:a100" if shape.simulated else "NVIDIA A100", simulated=shape.simulated, chip="a100", clock_hz=CLOCK_HZ
+        device="simt:a100" if shape.simulated else "NVIDIA A100",
+        simulated=shape.simulated,
+        chip="a100",
+        clock_hz=CLOCK_HZ,
     )
     launches, cycle = [], 10_000
     with CaptureWriter(path, process) as writer:
@@ -91,7 +101,8 @@ def write_matmul_capture(path: Path, shape: CaptureShape | None = None) -> list[
             runs = run_launch(plan, layout, shape, rng, cycle)
             cycle = max(run.header.end_clock for run in runs) + 5_000
             data = np.frombuffer(b"".join(run.data for run in runs), np.uint8)
-            info = LaunchInfo(grid=(shape.ctas, 1, 1), cycles=cycle if shape.simulated else None, clock_hz=CLOCK_HZ)
+            longest = max(run.header.end_clock - run.header.start_clock for run in runs)
+            info = LaunchInfo((shape.ctas, 1, 1), cycles=longest if shape.simulated else None, clock_hz=CLOCK_HZ)
             writer.add_launch(kernel, info, data)
             launches.append(runs)
     return launches

@@ -1,0 +1,228 @@
+"""The tables of a Timeline, column by column, from decoded launches.
+
+Owns names, order and dtypes of the columns (docs/contracts.md, section 5). Which launches there are, and when to
+decode them, is `kperfir.timeline`'s business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from kperfir.capture.decode import DecodedBuffer, RawBuffer, decode_buffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from kperfir.capture.layout import BufferLayout, Region
+    from kperfir.capture.reader import LaunchRecord
+    from kperfir.runtime.clock import ClockFit
+
+    Table = dict[str, NDArray[Any]]
+
+SPAN_COLUMNS = (
+    "launch", "kernel", "cta", "cta_x", "cta_y", "cta_z", "sm", "warp", "role", "region", "name", "kind", "file",
+    "line", "depth", "parent", "iteration", "start_cycles", "end_cycles", "duration_cycles", "start_ns",
+    "duration_ns", "complete",
+)  # fmt: skip
+TRACK_COLUMNS = ("launch", "cta", "sm", "warp", "role", "stamps", "records", "dropped", "laps")
+STAMP_COLUMNS = ("launch", "cta", "sm", "warp", "frame", "slot", "clock_raw", "clock")
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedLaunch:
+    """A launch of a timeline and its decoded buffer. `number` is its launch id in the timeline; `fit` its time axis.
+
+    `cta_ids`: linear ids of the rows of ``decoded.ctas``.
+    """
+
+    number: int
+    record: LaunchRecord
+    cta_ids: NDArray[np.uint32]
+    decoded: DecodedBuffer
+    fit: ClockFit | None = None
+
+    @property
+    def layout(self) -> BufferLayout:
+        return self.record.kernel.layout
+
+
+def decode_launch(number: int, record: LaunchRecord, *, stamps: bool = False) -> DecodedLaunch:
+    """Read and decode one launch: its spans, or else its stamps."""
+    ids, data = record.read()
+    raw = RawBuffer(ids, data, record.grid)
+    decoded = decode_buffer(record.kernel.layout, raw, stamps=stamps, spans=not stamps, where=record.where)
+    _sort_spans(decoded)
+    return DecodedLaunch(number, record, ids, decoded)
+
+
+def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
+    """One row per execution of a region, sorted by (launch, cta, warp, start_cycles, depth)."""
+    parts = [_span_part(launch) for launch in launches]
+    columns = _concatenate(parts, _SPAN_DTYPES)
+    base = 0
+    rows = [len(part["parent"]) for part in parts]
+    for count in rows:
+        parent = columns["parent"][base : base + count]
+        parent[parent >= 0] += base
+        base += count
+    categories = {
+        "kernel": _category([(launch.record.kernel.name, count) for launch, count in zip(launches, rows, strict=True)]),
+        "role": _coded(launches, parts, "role", lambda layout: [role.name for role in layout.roles]),
+        "name": _coded(launches, parts, "region", _of_regions(lambda region: region.name)),
+        "kind": _coded(launches, parts, "region", _of_regions(lambda region: region.kind)),
+        "file": _coded(launches, parts, "region", _of_regions(lambda region: region.file)),
+    }
+    return _frame({**columns, **categories}, SPAN_COLUMNS)
+
+
+def build_tracks(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
+    """One row per warp of each recorded CTA."""
+    parts = [_track_part(launch) for launch in launches]
+    role = _coded(launches, parts, "role", lambda layout: [role.name for role in layout.roles])
+    return _frame({**_concatenate(parts, _TRACK_DTYPES), "role": role}, TRACK_COLUMNS)
+
+
+def build_stamps(launches: Iterable[DecodedLaunch]) -> pd.DataFrame:
+    """One row per stored clock value, in the order of execution of each warp."""
+    return _frame(_concatenate([_stamp_part(launch) for launch in launches], _STAMP_DTYPES), STAMP_COLUMNS)
+
+
+_SPAN_DTYPES: dict[str, str] = {
+    **dict.fromkeys(("launch", "cta", "cta_x", "cta_y", "cta_z", "sm", "warp", "role", "region", "line"), "int32"),
+    "depth": "int16",
+    **dict.fromkeys(("parent", "iteration", "start_cycles", "end_cycles", "duration_cycles"), "int64"),
+    **dict.fromkeys(("start_ns", "duration_ns"), "float64"),
+    "complete": "bool",
+}
+_TRACK_DTYPES: dict[str, str] = {
+    **dict.fromkeys(("launch", "cta", "sm", "warp", "role"), "int32"),
+    **dict.fromkeys(("stamps", "records", "dropped", "laps"), "int64"),
+}
+_STAMP_DTYPES: dict[str, str] = {
+    **dict.fromkeys(("launch", "cta", "sm", "warp", "frame", "slot"), "int32"),
+    "clock_raw": "uint32",
+    "clock": "int64",
+}
+
+
+def _span_part(launch: DecodedLaunch) -> Table:
+    spans, ctas = launch.decoded.spans, launch.decoded.ctas
+    part = _repeat_tracks(launch, launch.decoded.tracks["spans"])
+    cta_row = part.pop("cta_row")
+    lines = np.array([region.line for region in launch.layout.regions], np.int32)
+    duration = spans["end"] - spans["start"]
+    if launch.fit is None:
+        start_ns, ns_per_cycle = np.zeros(len(duration)), 1.0
+    else:
+        start_ns, ns_per_cycle = launch.fit.to_ns(part["sm"], spans["start"]), launch.fit.slope.ns_per_cycle
+    return {
+        **part,
+        "cta_x": ctas["x"][cta_row],
+        "cta_y": ctas["y"][cta_row],
+        "cta_z": ctas["z"][cta_row],
+        "region": spans["region"],
+        "line": lines[spans["region"]],
+        "depth": spans["depth"],
+        "parent": spans["parent"],
+        "iteration": spans["iteration"],
+        "start_cycles": spans["start"],
+        "end_cycles": spans["end"],
+        "duration_cycles": duration,
+        "start_ns": start_ns,
+        "duration_ns": duration * ns_per_cycle,
+        "complete": spans["complete"].astype(np.bool_),
+    }
+
+
+def _track_part(launch: DecodedLaunch) -> Table:
+    tracks = launch.decoded.tracks
+    part = _repeat_tracks(launch, np.ones(len(tracks["warp"]), np.int64))
+    del part["cta_row"]
+    return {**part, **{name: tracks[name] for name in ("stamps", "records", "dropped", "laps")}}
+
+
+def _stamp_part(launch: DecodedLaunch) -> Table:
+    stamps = launch.decoded.stamps
+    part = _repeat_tracks(launch, launch.decoded.tracks["stamps"])
+    place = {name: part[name] for name in ("launch", "cta", "sm", "warp")}
+    return {
+        **place,
+        "frame": stamps["frame"],
+        "slot": stamps["slot"],
+        "clock_raw": stamps["raw"],
+        "clock": stamps["clock"],
+    }
+
+
+def _repeat_tracks(launch: DecodedLaunch, counts: NDArray[np.int64]) -> Table:
+    """What is known per track, once for each of its `counts` rows. `role` is an index into the layout's roles."""
+    tracks, ctas = launch.decoded.tracks, launch.decoded.ctas
+    roles = np.array(launch.layout.role_of_warp(), np.int32)
+    cta_row = np.repeat(tracks["cta"], counts)
+    return {
+        "cta_row": cta_row,
+        "launch": np.full(len(cta_row), launch.number, np.int32),
+        "cta": launch.cta_ids.astype(np.int32)[cta_row],
+        "sm": ctas["sm"][cta_row],
+        "warp": np.repeat(tracks["warp"], counts),
+        "role": np.repeat(roles[tracks["warp"]], counts),
+    }
+
+
+def _sort_spans(decoded: DecodedBuffer) -> None:
+    """Put spans that start in the same cycle in the order of their depth; the decoder orders by start alone."""
+    spans = decoded.spans
+    if len(spans["start"]) < 2:
+        return
+    track = np.repeat(np.arange(len(decoded.tracks["spans"])), decoded.tracks["spans"])
+    tied = (track[1:] == track[:-1]) & (spans["start"][1:] == spans["start"][:-1])
+    if not np.any(tied & (spans["depth"][1:] < spans["depth"][:-1])):
+        return
+    order = np.lexsort((spans["depth"], spans["start"], track))
+    new_row = np.empty(len(order) + 1, np.int64)
+    new_row[order] = np.arange(len(order))
+    new_row[-1] = -1
+    for name, column in spans.items():
+        spans[name] = column[order]
+    spans["parent"] = new_row[spans["parent"]]
+
+
+def _of_regions(value: Callable[[Region], str]) -> Callable[[BufferLayout], list[str]]:
+    return lambda layout: [value(region) for region in layout.regions]
+
+
+def _coded(
+    launches: Sequence[DecodedLaunch], parts: Sequence[Table], key: str, values: Callable[[BufferLayout], list[str]]
+) -> pd.Categorical:
+    """A category whose value in each row is that of the layout's role or region that column `key` names."""
+    codes: dict[str, int] = {}
+    columns = []
+    for launch, part in zip(launches, parts, strict=True):
+        table = np.array([codes.setdefault(value, len(codes)) for value in values(launch.layout)], np.int32)
+        columns.append(table[part[key]])
+    return pd.Categorical.from_codes(np.concatenate([*columns, np.empty(0, np.int32)]), categories=list(codes))
+
+
+def _category(runs: Sequence[tuple[str, int]]) -> pd.Categorical:
+    """A category of runs of equal values."""
+    codes: dict[str, int] = {}
+    values = [codes.setdefault(value, len(codes)) for value, _ in runs]
+    counts = [count for _, count in runs]
+    return pd.Categorical.from_codes(np.repeat(np.array(values, np.int32), counts), categories=list(codes))
+
+
+def _concatenate(parts: Sequence[Table], dtypes: dict[str, str]) -> Table:
+    return {
+        name: np.concatenate([*(part[name] for part in parts), np.empty(0, dtype)]).astype(dtype, copy=False)
+        for name, dtype in dtypes.items()
+    }
+
+
+def _frame(columns: dict[str, Any], order: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame({name: columns[name] for name in order}, copy=False)

@@ -1,0 +1,298 @@
+"""What a capture says: when each warp was in which region.
+
+    timeline = kperfir.load("kperf-host-123.kpf")
+    timeline.spans        # pandas DataFrame, a row per execution of a region
+    timeline.summary()    # a row per region: where the time goes
+
+Loading reads the table of contents; buffers are decoded when the first table is asked for. Neither Triton nor torch
+is imported. What the columns mean is in docs/contracts.md, section 5.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from kperfir.capture import tables
+from kperfir.capture.reader import Capture
+from kperfir.errors import UsageError
+from kperfir.runtime.clock import Anchors, ClockFit, Slope, better, estimate_slope, fit_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kperfir.capture.reader import LaunchRecord
+    from kperfir.capture.tables import DecodedLaunch
+
+_QUANTILES = {"p50_cycles": 0.5, "p95_cycles": 0.95}
+
+
+def load(*paths: Path | str | Iterable[Path | str]) -> Timeline:
+    """Open one or more .kpf files as one timeline; launches are numbered in the order of the files.
+
+    Raises:
+        UsageError: ``no-capture``: no path was given.
+        CaptureError: A file is absent, foreign, damaged, or of another version.
+    """
+    files: list[Path] = []
+    for path in paths:
+        files += [Path(path)] if isinstance(path, str | Path) else map(Path, path)
+    if not files:
+        raise UsageError("no-capture", found="no path", expected="one or more .kpf files", fix="give a file")
+    return Timeline([Capture.open(file) for file in files])
+
+
+class Timeline:
+    """The launches of one or more captures. All tables are made on first use and must not be changed.
+
+    Attributes:
+        captures: The open files.
+    """
+
+    def __init__(self, captures: list[Capture]) -> None:
+        self.captures = captures
+        self._records: list[LaunchRecord] = [launch for capture in captures for launch in capture.launches]
+
+    @cached_property
+    def spans(self) -> pd.DataFrame:
+        """A row per execution of a region, sorted by (launch, cta, warp, start_cycles, depth)."""
+        return tables.build_spans(self._decoded)
+
+    @cached_property
+    def tracks(self) -> pd.DataFrame:
+        """A row per (launch, cta, warp): stamps decoded, records executed, dropped, laps."""
+        return tables.build_tracks(self._decoded)
+
+    @cached_property
+    def stamps(self) -> pd.DataFrame:
+        """Every stored clock value, raw and extended to 64 bits. Decodes the buffers again: `spans` does without."""
+        return tables.build_stamps(
+            tables.decode_launch(number, record, stamps=True) for number, record in enumerate(self._records)
+        )
+
+    @cached_property
+    def launches(self) -> pd.DataFrame:
+        """A row per launch. ``cycles`` is the device's own count, or the longest CTA's where it gives none."""
+        rows = [_launch_row(launch) for launch in self._decoded]
+        frame = pd.DataFrame(rows, columns=list(_LAUNCH_DTYPES)).astype(_LAUNCH_DTYPES)
+        frame["kernel"] = frame["kernel"].astype("category")
+        return frame
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """What the process said of itself and its device; of several captures, what they agree on, and
+        ``processes``.
+        """
+        first, *others = [capture.process for capture in self.captures]
+        agreed = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+        agreed["files"] = [str(capture.path) for capture in self.captures]
+        if others:
+            agreed["processes"] = [capture.process for capture in self.captures]
+        return agreed
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader of any figure from this timeline has to know: drops, bounds, uncertainty. Every report shows
+        them.
+        """
+        return list(_notes(self))
+
+    def summary(self) -> pd.DataFrame:
+        """A row per region of each kernel, in program order.
+
+        Launches of a kernel that was compiled several times are taken together; a region is the same if its name is.
+
+        Columns:
+            kernel, region, name, kind, file, line: The region; ``region`` is its id where it was seen first.
+            count: Executions, incomplete ones included.
+            incomplete: Executions whose start or end was not recorded.
+            total_cycles, self_cycles: Time in it, and that time less what its children took. All executions, all warps.
+            mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN if there is
+            none. share, self_share: Of the time of all recorded warps of the kernel, from their CTA's start to its end.
+            warps: Warps (of all CTAs) that executed it.
+            warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard
+                deviation divided by mean.
+        """
+        return _summarise(self.spans, self._span_tracks, self._kernel_cycles)
+
+    @cached_property
+    def _decoded(self) -> list[DecodedLaunch]:
+        launches = [tables.decode_launch(number, record) for number, record in enumerate(self._records)]
+        return _with_fits(launches)
+
+    @property
+    def _span_tracks(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """For every span, the row of its warp in `tracks`."""
+        counts = [launch.decoded.tracks["spans"] for launch in self._decoded]
+        flat = np.concatenate([*counts, np.empty(0, np.int64)])
+        return np.repeat(np.arange(len(flat)), flat)
+
+    @property
+    def _kernel_cycles(self) -> dict[str, int]:
+        """Per kernel, the time of all its recorded warps together."""
+        cycles: dict[str, int] = {}
+        for launch in self._decoded:
+            ctas = launch.decoded.ctas
+            kept = ctas["recorded"].astype(np.bool_)
+            busy = int((ctas["end_clock"] - ctas["start_clock"])[kept].sum()) * launch.layout.total_warps
+            name = launch.record.kernel.name
+            cycles[name] = cycles.get(name, 0) + busy
+        return cycles
+
+
+_LAUNCH_DTYPES = {
+    "launch": "int32",
+    "kernel": "object",
+    **dict.fromkeys(("grid_x", "grid_y", "grid_z", "ctas_total", "ctas_recorded"), "int64"),
+    "simulated": "bool",
+    "chip": "object",
+    "cycles": "int64",
+    **dict.fromkeys(("clock_hz", "ns_uncertainty"), "float64"),
+    **dict.fromkeys(("dropped", "start_timer_ns", "stream", "process", "process_launch", "kernel_launch"), "int64"),
+}
+
+
+def _launch_row(launch: DecodedLaunch) -> dict[str, Any]:
+    record, fit, ctas = launch.record, launch.fit, launch.decoded.ctas
+    process = record.capture.process
+    longest = int((ctas["end_clock"] - ctas["start_clock"]).max(initial=0))
+    x, y, z = record.grid
+    return {
+        "launch": launch.number,
+        "kernel": record.kernel.name,
+        **dict(grid_x=x, grid_y=y, grid_z=z, ctas_total=x * y * z),
+        "ctas_recorded": int(ctas["recorded"].sum()),
+        "simulated": bool(process.get("simulated", False)),
+        "chip": process.get("chip") or process.get("device", ""),
+        "cycles": record.cycles if record.cycles is not None else longest,
+        "clock_hz": fit.clock_hz if fit else float("nan"),
+        "ns_uncertainty": fit.uncertainty_ns if fit else float("nan"),
+        "dropped": int(launch.decoded.tracks["dropped"].sum()),
+        "start_timer_ns": fit.start_timer_ns if fit else 0,
+        "stream": record.stream,
+        "process": process.get("pid", -1),
+        "process_launch": record.launch,
+        "kernel_launch": record.kernel_launch,
+    }
+
+
+def _with_fits(launches: list[DecodedLaunch]) -> list[DecodedLaunch]:
+    """Give every launch its time axis. A launch that is too short for a good slope borrows one of its process."""
+    anchors = [_anchors(launch) for launch in launches]
+    best: dict[int, Slope | None] = {}
+    for launch, own in zip(launches, anchors, strict=True):
+        process = id(launch.record.capture)
+        best[process] = better(best.get(process), estimate_slope(own))
+    return [
+        tables.DecodedLaunch(launch.number, launch.record, launch.cta_ids, launch.decoded, _fit(launch, own, best))
+        for launch, own in zip(launches, anchors, strict=True)
+    ]
+
+
+def _anchors(launch: DecodedLaunch) -> Anchors:
+    simulated = launch.record.capture.process.get("simulated")
+    return Anchors.of(launch.decoded.ctas, resolution_ns=1 if simulated else None)
+
+
+def _fit(launch: DecodedLaunch, own: Anchors, best: dict[int, Slope | None]) -> ClockFit | None:
+    process = launch.record.capture.process
+    hz = launch.record.clock_hz or process.get("clock_hz")
+    exact = Slope(1e9 / hz, 0.0) if hz and process.get("simulated") else None
+    return fit_clock(own, others=exact or best[id(launch.record.capture)], nominal_hz=hz)
+
+
+def _notes(timeline: Timeline) -> Iterator[str]:
+    if any(capture.process.get("simulated") for capture in timeline.captures):
+        yield "simulated: times come from the SIMT device's timing model, not from a GPU"
+    for capture in timeline.captures:
+        yield from capture.notes
+    for launch in timeline._decoded:
+        yield from _launch_notes(launch)
+    known = timeline.launches["ns_uncertainty"].replace(float("inf"), float("nan")).max()
+    if known == known:  # not NaN
+        yield f"times in ns are fitted to the anchors of each launch, to within {known:.1f} ns"
+
+
+def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
+    tracks, ctas = launch.decoded.tracks, launch.decoded.ctas
+    where = f"launch {launch.number} of {launch.record.kernel.name}"
+    dropped, records = int(tracks["dropped"].sum()), int(tracks["records"].sum())
+    if dropped:
+        kept = "last" if launch.layout.ring else "first"
+        hurt = int(np.count_nonzero(tracks["dropped"]))
+        yield (
+            f"{where}: {dropped} of {records} records were dropped, in {hurt} of {len(tracks['dropped'])} warps; "
+            f"the {kept} ones are kept (raise buffer_bytes, or record fewer regions)"
+        )
+    orphans = int(tracks["orphan_ends"].sum())
+    if orphans:
+        yield f"{where}: {orphans} regions ended whose start was overwritten; they are not in the timeline"
+    total = launch.record.grid[0] * launch.record.grid[1] * launch.record.grid[2]
+    recorded = int(ctas["recorded"].sum())
+    if recorded < total:
+        yield f"{where}: {recorded} of {total} CTAs were recorded"
+    unfinished = int(np.count_nonzero(ctas["started"] & ~ctas["recorded"].astype(np.bool_)))
+    if unfinished:
+        yield f"{where}: {unfinished} CTAs started and did not finish recording"
+    if recorded and int((ctas["end_clock"] - ctas["start_clock"])[ctas["recorded"] == 1].max()) >= 1 << 32:
+        yield f"{where}: a CTA ran for more than 2^32 cycles; so long a time between two stamps would not be seen"
+    if launch.fit is not None and launch.fit.uncertainty_ns == float("inf"):
+        yield f"{where}: too short for the global timer and the clock rate is not known: 1 ns stands for 1 cycle"
+
+
+def _summarise(
+    spans: pd.DataFrame, tracks: np.ndarray[Any, np.dtype[np.int64]], kernel_cycles: dict[str, int]
+) -> pd.DataFrame:
+    duration = spans["duration_cycles"].to_numpy()
+    parent = spans["parent"].to_numpy()
+    children = np.bincount(parent[parent >= 0], duration[parent >= 0], minlength=len(spans)).astype(np.int64)
+    work = pd.DataFrame(
+        {
+            "kernel": spans["kernel"],
+            "name": spans["name"],
+            "region": spans["region"],
+            "track": tracks,
+            "total_cycles": duration,
+            "self_cycles": duration - children,
+            "complete_cycles": np.where(spans["complete"], duration, np.nan),
+            "incomplete": ~spans["complete"].to_numpy(),
+        }
+    )
+    keys = ["kernel", "name"]
+    groups = work.groupby(keys, observed=True, sort=False)
+    table = groups.agg(
+        region=("region", "first"),
+        count=("total_cycles", "size"),
+        incomplete=("incomplete", "sum"),
+        total_cycles=("total_cycles", "sum"),
+        self_cycles=("self_cycles", "sum"),
+        mean_cycles=("complete_cycles", "mean"),
+    )
+    complete = groups["complete_cycles"]
+    for column, quantile in _QUANTILES.items():
+        table[column] = complete.quantile(quantile)
+    table["min_cycles"], table["max_cycles"] = complete.min(), complete.max()
+    about = spans.groupby(keys, observed=True, sort=False)[["kind", "file", "line"]].first()
+    table = table.join(about).reset_index()
+    per_warp = work.groupby([*keys, "track"], observed=True, sort=False)["total_cycles"].sum()
+    warps = per_warp.groupby(level=keys, observed=True, sort=False)
+    over = pd.DataFrame({"warps": warps.size(), "warp_min_cycles": warps.min(), "warp_max_cycles": warps.max()})
+    over["warp_spread"] = (warps.std(ddof=0) / warps.mean()).fillna(0.0)
+    table = table.merge(over.reset_index(), on=keys, how="left")
+    busy = table["kernel"].astype(object).map(kernel_cycles).astype("float64")
+    table["share"], table["self_share"] = table["total_cycles"] / busy, table["self_cycles"] / busy
+    order = {name: position for position, name in enumerate(kernel_cycles)}
+    rank = table["kernel"].astype(object).map(order).to_numpy()
+    table = table.iloc[np.lexsort((table["name"].astype(str), table["region"], rank))]
+    return table[_SUMMARY_COLUMNS].reset_index(drop=True)
+
+
+_SUMMARY_COLUMNS = [
+    "kernel", "region", "name", "kind", "file", "line", "count", "incomplete", "total_cycles", "self_cycles",
+    "mean_cycles", "p50_cycles", "p95_cycles", "min_cycles", "max_cycles", "share", "self_share", "warps",
+    "warp_min_cycles", "warp_max_cycles", "warp_spread",
+]  # fmt: skip
