@@ -1,0 +1,1 @@
+"""Sections of the benchmark report: each has `run() -> (markdown, exit status)`."""
