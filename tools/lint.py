@@ -29,7 +29,7 @@ FAST_CHECKS = "-*,bugprone-use-after-move,bugprone-dangling-handle,bugprone-infi
 bugprone-sizeof-expression,bugprone-string-constructor,bugprone-suspicious-memset-usage,\
 misc-unused-using-decls,misc-definitions-in-headers,modernize-use-override,\
 performance-for-range-copy,performance-unnecessary-value-param,readability-container-size-empty,\
-llvm-namespace-comment,llvm-header-guard"
+llvm-namespace-comment"
 
 
 @dataclass(frozen=True, slots=True)

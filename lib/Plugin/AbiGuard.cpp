@@ -51,7 +51,7 @@ std::optional<std::string> readBuildId(const char *notes, std::size_t size) {
     if (next > size)
       return std::nullopt;
     std::string_view owner(notes + name, note.n_namesz);
-    if (note.n_type == NT_GNU_BUILD_ID && owner == std::string_view("GNU", 4))
+    if (note.n_type == NT_GNU_BUILD_ID && owner == std::string_view("GNU\0", 4))
       return toHex(reinterpret_cast<const unsigned char *>(notes + description),
                    note.n_descsz);
     offset = next;
