@@ -1,0 +1,102 @@
+"""Run a part of a compilation that may fail, and say why it did.
+
+Owns what is said about a failure: MLIR prints diagnostics to file descriptor 2 and ptxas's wrapper prints to stdout; both
+are held back during an attempt, and become the reason if it fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Result = TypeVar("Result")
+
+_DIAGNOSTIC = re.compile(r"\berror: (.*)")
+_capturing = threading.Lock()
+
+
+def attempt(action: Callable[[], Result]) -> tuple[Any, str | None]:
+    """Run `action`.
+
+    Returns:
+        Its result and None, or None and one line that says why it failed. Errors that are not about the compilation,
+        such as KeyboardInterrupt, are raised.
+    """
+    with _output() as output:
+        try:
+            result = action()
+        except Exception as error:  # noqa: BLE001: whatever Triton raises, the plain compile is the answer
+            output.dropped = True
+            return None, explain(error, output.read())
+    return result, None
+
+
+def explain(error: Exception, printed: str) -> str:
+    """One line for an error and the diagnostics that were printed before it."""
+    diagnostics = [match[1].strip() for match in _DIAGNOSTIC.finditer(printed)]
+    if diagnostics:
+        return diagnostics[0]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class _Output:
+    """What a process writes to file descriptor 2 and to sys.stdout, for a while."""
+
+    def __init__(self) -> None:
+        self.dropped = False
+        self.out = io.StringIO()
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115: closed by `_output`
+
+    def read(self) -> str:
+        self.file.flush()
+        size = os.fstat(self.file.fileno()).st_size
+        return os.pread(self.file.fileno(), size, 0).decode(errors="replace") + self.out.getvalue()
+
+
+@contextlib.contextmanager
+def _output() -> Iterator[_Output]:
+    """Hold output back and let it go afterwards, unless it was dropped. Of concurrent attempts only one does so."""
+    output = _Output()
+    if not _capturing.acquire(blocking=False):
+        yield output
+        output.file.close()
+        return
+    sys.stderr.flush()
+    real = os.dup(2)
+    os.dup2(output.file.fileno(), 2)
+    try:
+        with contextlib.redirect_stdout(output.out):
+            yield output
+    finally:
+        sys.stderr.flush()
+        os.dup2(real, 2)
+        if not output.dropped:
+            sys.stdout.write(output.out.getvalue())
+            os.write(real, output.read().removesuffix(output.out.getvalue()).encode())
+        os.close(real)
+        output.file.close()
+        _capturing.release()
+
+
+def parse_module(text: str, context: Any) -> Any:
+    """Parse the text of a TTGIR module into `context`."""
+    from triton._C.libtriton import ir
+
+    with tempfile.TemporaryDirectory(prefix="kperfir-") as folder:
+        path = Path(folder) / "module.ttgir"
+        path.write_text(text, encoding="utf-8")
+        module = ir.parse_mlir_module(str(path), context)
+    module.context = context
+    return module

@@ -1,0 +1,116 @@
+"""Pass pipelines as text, and which passes run at which point of Triton's compilation.
+
+    add_passes(pass_manager, "kperf-plan-buffer{buffer-bytes=8192 strategy=ring}, kperf-verify-balance")
+
+A pipeline is a comma-separated list of passes, each with its options in braces, as MLIR writes them. What the passes and
+their options do is documented in passes/Passes.td; what the user's settings are in config.py.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kperfir.errors import UsageError
+
+if TYPE_CHECKING:
+    from kperfir.config import Options
+
+_PASS = re.compile(r"\s*([a-z0-9-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class PassCall:
+    """One pass of a pipeline and its options, each ``name=value``."""
+
+    name: str
+    options: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{' '.join(self.options)}}}" if self.options else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Pipelines:
+    """The pipelines of a kernel, one for each point of Triton's compilation at which kperfir acts.
+
+    Attributes:
+        ttgir: At the end of the ``ttgir`` stage, while loops are structured.
+        allocation: At the instrumentation point ``ttgpuir-to-llvmir``: shared memory has just been allocated.
+        lowering: At the instrumentation point ``llvmir-to-llvm``, by Triton backend.
+    """
+
+    ttgir: str
+    allocation: str
+    lowering: dict[str, str]
+
+
+def plan_pipelines(options: Options) -> Pipelines:
+    """The pipelines that do what `options` ask for."""
+    plan = PassCall(
+        "kperf-plan-buffer",
+        (
+            f"buffer-bytes={options.buffer_bytes}",
+            f"strategy={options.strategy}",
+            f"buffer={options.buffer}",
+        ),
+    )
+    return Pipelines(
+        ttgir=f"kperf-insert-regions{{regions={','.join(options.regions)}}},kperf-verify-balance,kperf-assign-frames",
+        allocation=str(plan),
+        lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},
+    )
+
+
+def parse_pipeline(text: str) -> list[PassCall]:
+    """Parse a pipeline.
+
+    Raises:
+        UsageError: ``bad-pipeline`` if it is not a list of passes with options in braces.
+    """
+    calls: list[PassCall] = []
+    position = 0
+    while text[position:].strip():
+        match = _PASS.match(text, position)
+        if match is None:
+            raise UsageError(
+                "bad-pipeline",
+                what="a pass pipeline cannot be read",
+                where=f"column {position + 1}",
+                found=text[position:].strip(),
+                expected="pass{option=value option=value}, pass, ...",
+                fix="separate passes by commas and options by spaces",
+            )
+        calls.append(PassCall(match[1], tuple((match[2] or "").split())))
+        position = match.end()
+    return calls
+
+
+def add_passes(pass_manager: Any, pipeline: str) -> None:
+    """Add the passes of `pipeline` to Triton's `pass_manager`. The plugin must be loaded.
+
+    Raises:
+        UsageError: ``bad-pipeline``, or ``unknown-pass`` if the plugin has no pass of that name.
+    """
+    from triton._C.libtriton import passes
+
+    for call in parse_pipeline(pipeline):
+        add = getattr(passes.plugin, f"add_{call.name.replace('-', '_')}", None)
+        if add is None:
+            raise UsageError(
+                "unknown-pass",
+                what="there is no such pass",
+                where="pass pipeline",
+                found=call.name,
+                expected=f"one of {', '.join(list_passes())}",
+            )
+        add(pass_manager, list(call.options))
+
+
+def list_passes() -> list[str]:
+    """Names of the passes that plugins have added to Triton."""
+    from triton._C.libtriton import passes
+
+    names = (name for name in dir(passes.plugin) if name.startswith("add_"))
+    return sorted(name.removeprefix("add_").replace("_", "-") for name in names)

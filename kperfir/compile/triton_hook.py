@@ -1,0 +1,231 @@
+"""The only module that changes how Triton compiles.
+
+    install(options)
+    ...                # kernels compile instrumented; their metadata carry `kperf_layout`
+    uninstall()
+
+A kernel goes through three points: the end of its ``ttgir`` stage, and two instrumentation points inside its ``llir``
+stage. If anything fails at or after the first, the kernel is compiled as it is, from the TTGIR it had before, and one
+warning says why: a compile never fails because of kperfir.
+
+Both hooks that Triton offers hold one callback. The stages hook is chained: the one found at `install` still runs. The
+instrumentation points are left to others (Proton registers there, and refuses if somebody has); their dispatcher is
+wrapped instead.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from kperfir.compile.attempt import attempt, parse_module
+from kperfir.compile.pipeline import add_passes, plan_pipelines
+from kperfir.compile.plugin import load_plugin, plugin_digest
+from kperfir.errors import CompileError, KPerfWarning, UsageError
+from kperfir.runtime.patches import Patches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kperfir.config import Options
+
+LAYOUT_KEY = "kperf_layout"
+# Why a kernel that was to be instrumented is not.
+REASON_KEY = "kperf_not_instrumented"
+
+_POINTS = {"ttgpuir-to-llvmir": "allocation", "llvmir-to-llvm": "lowering"}
+
+
+class TritonHook:
+    """Instruments what Triton compiles, from `install` to `uninstall`."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.pipelines = plan_pipelines(options)
+        self._patches = Patches()
+        self._previous: Callable[..., Any] | None = None
+        self._lowering = threading.local()
+
+    def install(self) -> None:
+        """Load the plugin and take part in Triton's compilation.
+
+        Raises:
+            PluginError: If the plugin is missing, or was not audited against this Triton.
+        """
+        from triton import knobs
+        from triton.backends.amd import compiler as amd
+        from triton.backends.nvidia import compiler as nvidia
+
+        load_plugin()
+        text = f"kperfir {plugin_digest()} {self.pipelines} {self.options.kernels}"
+        self._key = text  # Asked for once per launch: made once.
+        self._previous = knobs.runtime.add_stages_inspection_hook
+        self._patches.replace(knobs.runtime, "add_stages_inspection_hook", self._hook_stages)
+        for name, backend in (("nvidia", nvidia), ("amd", amd)):
+            self._patches.replace(backend, "instrument", self._wrap_points(backend.instrument, name))
+
+    def uninstall(self) -> None:
+        """Undo `install`."""
+        self._patches.undo()
+
+    def _hook_stages(self, *arguments: Any) -> tuple[str, str] | None:
+        """Triton's stages hook: without arguments, the cache key; with arguments, the stages to change."""
+        if not arguments:
+            before = self._previous() if self._previous else ("", "")
+            return before[0] + self._key, before[1] + self._key
+        if self._previous:
+            self._previous(*arguments)
+        Compilation(self, stages=arguments[1]).take_part()
+        return None
+
+    def _wrap_points(self, instrument: Callable[..., Any], backend: str) -> Callable[..., Any]:
+        @functools.wraps(instrument)
+        def wrapper(*arguments: Any, point: str, **keywords: Any) -> Any:
+            result = instrument(*arguments, point=point, **keywords)
+            if point in _POINTS and getattr(self._lowering, "active", False):
+                pipeline = getattr(self.pipelines, _POINTS[point])
+                add_passes(arguments[0], pipeline if isinstance(pipeline, str) else pipeline[backend])
+            return result
+
+        return wrapper
+
+    def lower(self, stage: Callable[..., Any], module: Any, metadata: dict[str, Any]) -> Any:
+        """Run the ``llir`` stage with the passes of its two points."""
+        self._lowering.active = True
+        try:
+            result = stage(module, metadata)
+        finally:
+            self._lowering.active = False
+        metadata[LAYOUT_KEY] = module.get_operation().get_str_attr("kperf.layout")
+        return result
+
+
+class Compilation:
+    """One compilation of one kernel: its stages, and what is needed to start over without instrumentation."""
+
+    def __init__(self, hook: TritonHook, stages: dict[str, Callable[..., Any]]) -> None:
+        self.hook = hook
+        self.stages = stages
+        self._plain = dict(stages)
+        self._module: Any = None  # The instrumented module, if there is one.
+        self._pristine = ""  # Text of the module before that.
+        self._reason = ""
+        self._products: dict[str, Any] = {}
+
+    def take_part(self) -> None:
+        """Wrap the stages. A compilation without an ``llir`` stage is not for us."""
+        if "llir" not in self.stages:
+            return
+        if "ttgir" in self.stages:
+            self.stages["ttgir"] = self._run_ttgir
+        self.stages["llir"] = self._run_llir
+        for before, name in zip(self._later(), self._later()[1:], strict=False):
+            self.stages[name] = functools.partial(self._run_later, before, name)
+
+    def _later(self) -> list[str]:
+        names = list(self._plain)
+        return names[names.index("llir") :]
+
+    def _run_ttgir(self, source: Any, metadata: dict[str, Any]) -> Any:
+        return self._instrument(self._plain["ttgir"](source, metadata))
+
+    def _instrument(self, module: Any) -> Any:
+        """Return `module` with records, or as it was."""
+        from triton._C.libtriton import ir
+
+        name = module.get_entry_func_name()
+        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.hook.options.kernels):
+            return module
+        self._pristine = module.str()
+        if "kperf_gpu.init" in self._pristine:
+            # A .ttgir that was written while kperfir was active.
+            self._module = module
+            return module
+
+        def instrument() -> Any:
+            manager = ir.pass_manager(module.context)
+            add_passes(manager, self.hook.pipelines.ttgir)
+            manager.run(module, "kperfir")
+            return module
+
+        self._module, failure = attempt(instrument)
+        if failure is None:
+            return module
+        return self._give_up(name, failure, module.context)
+
+    def _run_llir(self, module: Any, metadata: dict[str, Any]) -> Any:
+        if module is not self._module and not self._reason:
+            module = self._instrument(module)  # It entered as a file, or a file replaced it.
+        if self._reason:
+            metadata[REASON_KEY] = self._reason
+        if self._module is None:
+            return self._plain["llir"](module, metadata)
+
+        # All later stages are tried here, so that what Triton stores is from one compilation, with or without records.
+        trial = dict(metadata)
+
+        def compile_rest() -> dict[str, Any]:
+            product = self.hook.lower(self._plain["llir"], module, trial)
+            products = {"llir": product}
+            for name in self._later()[1:]:
+                product = products[name] = self._plain[name](product, trial)
+            return products
+
+        products, failure = attempt(compile_rest)
+        if failure is None:
+            metadata.update(trial)
+            self._products = products
+            return products["llir"]
+        plain = self._give_up(module.get_entry_func_name(), failure, module.context)
+        metadata[REASON_KEY] = self._reason
+        return self._plain["llir"](plain, metadata)
+
+    def _run_later(self, before: str, name: str, source: Any, metadata: dict[str, Any]) -> Any:
+        if self._products.get(before) is source:
+            return self._products[name]
+        return self._plain[name](source, metadata)
+
+    def _give_up(self, kernel: str, reason: str, context: Any) -> Any:
+        self._module = None
+        self._reason = reason
+        error = CompileError(
+            "not-instrumented",
+            what="a kernel cannot be instrumented and runs as it is",
+            where=f"kernel {kernel}",
+            found=reason,
+            fix="leave it out (TRITON_KPERF_KERNELS), or record fewer regions of it (TRITON_KPERF_REGIONS)",
+        )
+        warnings.warn(str(error), KPerfWarning, stacklevel=2)
+        return parse_module(self._pristine, context)
+
+
+_hooks: list[TritonHook] = []
+
+
+def install(options: Options) -> None:
+    """Instrument what Triton compiles from now on.
+
+    Raises:
+        PluginError: If the plugin is missing, or was not audited against this Triton.
+        UsageError: ``installed-twice``.
+    """
+    if _hooks:
+        raise UsageError(
+            "installed-twice",
+            what="kperfir already takes part in Triton's compilation",
+            where="kperfir.compile.triton_hook.install",
+            found="a second install",
+            fix="call uninstall() first",
+        )
+    hook = TritonHook(options)
+    hook.install()
+    _hooks.append(hook)
+
+
+def uninstall() -> None:
+    """Leave Triton's compilation as `install` found it."""
+    while _hooks:
+        _hooks.pop().uninstall()

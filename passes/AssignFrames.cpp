@@ -1,0 +1,241 @@
+//===- AssignFrames.cpp - Give regions ids, and records frames and slots --===//
+//
+// Owns what a stamp and a frame mean. How many bytes they take and where they
+// land belongs to RecordLayout, kperf-plan-buffer and the lowering.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dialect/KPerfGPU/KPerfGPU.h"
+#include "passes/ForeignOps.h"
+#include "passes/Options.h"
+#include "passes/RegionKinds.h"
+#include "passes/RegionTree.h"
+#include "passes/SourceNames.h"
+
+#include "Record/RecordLayout.h"
+
+namespace mlir::kperf {
+#define GEN_PASS_DEF_ASSIGNFRAMES
+#include "Passes.h.inc"
+
+namespace {
+
+using kperf_gpu::EventAttr;
+
+/// More scalar operations than this between two records are worth a stamp.
+constexpr unsigned kMaxOpsUnderStamp = 16;
+
+struct Stamp {
+  Operation *at; // The first record that it stands for.
+  SmallVector<Attribute> events;
+};
+
+bool isRecord(Operation *op) { return isa<RecordOp, MarkOp>(op); }
+
+/// Replaces the records of one kernel.
+class FrameBuilder {
+public:
+  FrameBuilder(const RegionTree &tree, unsigned maxSlots)
+      : tree(tree), maxSlots(maxSlots) {}
+
+  void run(FunctionOpInterface kernel) {
+    kernel->walk([&](Operation *op) {
+      if (isRecord(op))
+        for (Operation *up = op->getParentOp(); up != kernel;
+             up = up->getParentOp())
+          recording.insert(up);
+    });
+    build(kernel.getFunctionBody());
+  }
+
+  /// Per frame an array of stamps, each an array of events.
+  ArrayRef<Attribute> getFrames() const { return frames; }
+
+private:
+  void build(Region &region) {
+    for (Block &block : region)
+      build(block);
+  }
+
+  void build(Block &block) {
+    SmallVector<Stamp> stamps;
+    SmallVector<Operation *> done;
+    unsigned sinceLast = kMaxOpsUnderStamp; // Operations since the last record.
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (isRecord(&op)) {
+        bool shares = sinceLast < kMaxOpsUnderStamp &&
+                      canShare(stamps.back(), getEvent(&op));
+        if (!shares && stamps.size() == maxSlots)
+          flush(stamps);
+        if (!shares)
+          stamps.push_back({&op, {}});
+        stamps.back().events.push_back(getEvent(&op));
+        done.push_back(&op);
+        sinceLast = 0;
+      } else if (recording.contains(&op)) {
+        flush(stamps);
+        buildInside(&op);
+        sinceLast = kMaxOpsUnderStamp;
+      } else {
+        sinceLast = isTransparent(&op) ? sinceLast + 1 : kMaxOpsUnderStamp;
+      }
+    }
+    flush(stamps);
+    for (Operation *op : done)
+      op->erase();
+  }
+
+  /// A region's own two borders stay apart, or its duration would be lost.
+  bool canShare(const Stamp &stamp, EventAttr event) const {
+    return llvm::none_of(stamp.events, [&](Attribute other) {
+      return cast<EventAttr>(other).getRegion() == event.getRegion();
+    });
+  }
+
+  EventAttr getEvent(Operation *op) const {
+    MLIRContext *context = op->getContext();
+    if (auto mark = dyn_cast<MarkOp>(op))
+      return EventAttr::get(context, Edge::Mark, tree.getId(mark.getEvent()));
+    auto record = cast<RecordOp>(op);
+    return EventAttr::get(context, record.getEdge(),
+                          tree.getId(record.getRegion()));
+  }
+
+  void flush(SmallVectorImpl<Stamp> &stamps) {
+    if (stamps.empty())
+      return;
+    MLIRContext *context = stamps.front().at->getContext();
+    auto type =
+        kperf_gpu::FrameType::get(context, static_cast<uint32_t>(frames.size()),
+                                  static_cast<uint32_t>(stamps.size()));
+    OpBuilder builder(stamps.front().at);
+    Value frame = kperf_gpu::OpenFrameOp::create(
+        builder, stamps.front().at->getLoc(), type);
+    SmallVector<Attribute> meaning;
+    for (auto [slot, stamp] : llvm::enumerate(stamps)) {
+      builder.setInsertionPoint(stamp.at);
+      ArrayAttr events = builder.getArrayAttr(stamp.events);
+      kperf_gpu::StampOp::create(builder, stamp.at->getLoc(), frame,
+                                 static_cast<uint32_t>(slot), events);
+      meaning.push_back(events);
+    }
+    kperf_gpu::CloseFrameOp::create(builder, stamps.back().at->getLoc(), frame);
+    frames.push_back(builder.getArrayAttr(meaning));
+    stamps.clear();
+  }
+
+  /// Frames of an operation that is control flow; where it changes warps, their
+  /// state passes through the segment headers.
+  void buildInside(Operation *op) {
+    if (!isNamed(op, "ttg.warp_specialize")) {
+      for (Region &region : op->getRegions())
+        build(region);
+      return;
+    }
+    for (auto [index, region] : llvm::enumerate(listWarpRegions(op))) {
+      if (!holdsRecords(*region))
+        continue;
+      build(*region);
+      OpBuilder builder = OpBuilder::atBlockBegin(&region->front());
+      kperf_gpu::AttachOp::create(builder, op->getLoc());
+      for (Block &block : *region)
+        if (block.getNumSuccessors() == 0) {
+          builder.setInsertionPoint(block.getTerminator());
+          kperf_gpu::DetachOp::create(builder, op->getLoc());
+        }
+      if (index != 0)
+        continue;
+      builder.setInsertionPoint(op);
+      kperf_gpu::DetachOp::create(builder, op->getLoc());
+      builder.setInsertionPointAfter(op);
+      kperf_gpu::AttachOp::create(builder, op->getLoc());
+    }
+  }
+
+  bool holdsRecords(Region &region) const {
+    return llvm::any_of(region.getOps(), [&](Operation &op) {
+      return isRecord(&op) || recording.contains(&op);
+    });
+  }
+
+  const RegionTree &tree;
+  unsigned maxSlots;
+  SmallPtrSet<Operation *, 16> recording; // Operations with records inside.
+  SmallVector<Attribute> frames;
+};
+
+/// What the layout says about a region.
+Attribute describe(const RecordedRegion &region, OpBuilder &builder) {
+  SourcePlace place = findSource(region.loc);
+  auto i32 = [&](int64_t value) {
+    return builder.getI32IntegerAttr(static_cast<int32_t>(value));
+  };
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("name", builder.getStringAttr(region.name)),
+       builder.getNamedAttr("kind",
+                            builder.getStringAttr(stringifyKind(region.kind))),
+       builder.getNamedAttr("op", builder.getStringAttr(region.origin)),
+       builder.getNamedAttr("parent", i32(region.parent)),
+       builder.getNamedAttr("file", builder.getStringAttr(place.file)),
+       builder.getNamedAttr("line", i32(place.line)),
+       builder.getNamedAttr("column", i32(place.column))});
+}
+
+struct AssignFrames : impl::AssignFramesBase<AssignFrames> {
+  explicit AssignFrames(uint32_t maxSlots) : maxSlots(maxSlots) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<FunctionOpInterface> kernel = findKernel(module);
+    if (failed(kernel))
+      return signalPassFailure();
+    FailureOr<RegionTree> tree = RegionTree::build(*kernel);
+    if (failed(tree))
+      return signalPassFailure();
+    if (tree->getRegions().empty())
+      return markAllAnalysesPreserved();
+
+    FrameBuilder frames(*tree, maxSlots);
+    frames.run(*kernel);
+    if (frames.getFrames().size() > kperfir::record::kMaxFrames) {
+      kernel->emitError() << "the kernel needs " << frames.getFrames().size()
+                          << " frames, a tag can name "
+                          << kperfir::record::kMaxFrames;
+      return signalPassFailure();
+    }
+    encloseKernel(*kernel);
+
+    OpBuilder builder(&getContext());
+    SmallVector<Attribute> regions;
+    for (const RecordedRegion &region : tree->getRegions())
+      regions.push_back(describe(region, builder));
+    module->setAttr("kperf.regions", builder.getArrayAttr(regions));
+    module->setAttr("kperf.frames", builder.getArrayAttr(frames.getFrames()));
+  }
+
+  void encloseKernel(FunctionOpInterface kernel) {
+    Region &body = kernel.getFunctionBody();
+    OpBuilder builder = OpBuilder::atBlockBegin(&body.front());
+    kperf_gpu::InitOp::create(builder, kernel.getLoc(), Value());
+    for (Block &block : body)
+      if (block.getNumSuccessors() == 0) {
+        builder.setInsertionPoint(block.getTerminator());
+        kperf_gpu::FinalizeOp::create(builder, kernel.getLoc(), Value());
+      }
+  }
+
+  uint32_t maxSlots;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createAssignFrames(OptionTexts texts) {
+  OptionReader reader("kperf-assign-frames", texts);
+  uint32_t maxSlots = 64;
+  reader.readCount("max-slots", maxSlots, /*minimum=*/1);
+  if (std::unique_ptr<Pass> rejected = reader.reject())
+    return rejected;
+  return std::make_unique<AssignFrames>(maxSlots);
+}
+
+} // namespace mlir::kperf

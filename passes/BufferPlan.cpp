@@ -1,0 +1,70 @@
+//===- BufferPlan.cpp - What kperf-plan-buffer decided --------------------===//
+
+#include "passes/BufferPlan.h"
+
+#include "Record/RecordLayout.h"
+
+namespace record = kperfir::record;
+using namespace mlir;
+using namespace mlir::kperf;
+
+uint32_t BufferPlan::segmentBytes() const {
+  return record::kWordBytes * record::segmentWords(wordsPerWarp);
+}
+
+uint32_t BufferPlan::ctaBytes() const {
+  return static_cast<uint32_t>(record::ctaBytes(totalWarps, wordsPerWarp));
+}
+
+uint32_t BufferPlan::limitBytes() const {
+  return static_cast<uint32_t>(
+      record::cursorLimitBytes(wordsPerWarp, maxFrameWords));
+}
+
+uint32_t BufferPlan::sharedEnd() const {
+  return offset + (global ? sharedBytes : totalWarps * segmentBytes());
+}
+
+/// The fields and their names, once for both directions.
+template <typename Plan, typename Visitor>
+static void visitFields(Plan &plan, Visitor visit) {
+  visit("warps", plan.warps);
+  visit("total_warps", plan.totalWarps);
+  visit("words_per_warp", plan.wordsPerWarp);
+  visit("max_frame_words", plan.maxFrameWords);
+  visit("offset", plan.offset);
+  visit("shared_bytes", plan.sharedBytes);
+  visit("sample_ctas", plan.sampleCtas);
+  visit("hash", plan.hash);
+  visit("ring", plan.ring);
+  visit("global", plan.global);
+  visit("hands_over", plan.handsOver);
+}
+
+Attribute BufferPlan::toAttribute(OpBuilder &builder) const {
+  SmallVector<NamedAttribute> fields;
+  visitFields(*this, [&](StringRef name, uint32_t value) {
+    fields.push_back(builder.getNamedAttr(
+        name, builder.getI32IntegerAttr(static_cast<int32_t>(value))));
+  });
+  return builder.getDictionaryAttr(fields);
+}
+
+FailureOr<BufferPlan> BufferPlan::fromModule(ModuleOp module) {
+  auto fields = module->getAttrOfType<DictionaryAttr>("kperf.plan");
+  if (!fields)
+    return module.emitError() << "has no kperf.plan; run kperf-plan-buffer "
+                                 "before convert-kperf-gpu-to-llvm";
+  BufferPlan plan;
+  StringRef missing;
+  visitFields(plan, [&](StringRef name, auto &value) {
+    auto field = fields.getAs<IntegerAttr>(name);
+    if (field)
+      value = static_cast<uint32_t>(field.getInt());
+    else
+      missing = name;
+  });
+  if (!missing.empty())
+    return module.emitError() << "kperf.plan has no " << missing;
+  return plan;
+}

@@ -1,0 +1,43 @@
+//===- BufferPlan.h - What kperf-plan-buffer decided ----------------------===//
+//
+// The parameters of RecordLayout for one kernel, as the attribute `kperf.plan`
+// of the module on the way from the pass that chooses to the one that lowers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_PASSES_BUFFERPLAN_H
+#define KPERFIR_PASSES_BUFFERPLAN_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::kperf {
+
+struct BufferPlan {
+  bool ring = false;       // Keep the last records, not the first.
+  bool global = false;     // Segments are in the CTA's share of global memory.
+  bool handsOver = false;  // Warp-specialised: state passes through headers.
+  uint32_t warps = 0;      // Warps that run the kernel's own body.
+  uint32_t totalWarps = 0; // Those of partitions included.
+  uint32_t wordsPerWarp = 0;
+  uint32_t maxFrameWords = 0;
+  uint32_t offset = 0;      // Of our bytes in the CTA's shared memory.
+  uint32_t sharedBytes = 0; // If global: bytes used at `offset` all the same.
+  uint32_t sampleCtas = 1;  // Every n-th CTA is recorded.
+  uint32_t hash = 0;        // Of the layout.
+
+  uint32_t segmentBytes() const;
+  uint32_t ctaBytes() const; // A multiple of 16.
+  /// Bytes from the first data word that the cursor may have at frame entry.
+  uint32_t limitBytes() const;
+  /// Shared memory of the CTA, the kernel's and ours.
+  uint32_t sharedEnd() const;
+
+  Attribute toAttribute(OpBuilder &builder) const;
+  /// Emits a diagnostic if the module has no plan.
+  static FailureOr<BufferPlan> fromModule(ModuleOp module);
+};
+
+} // namespace mlir::kperf
+
+#endif // KPERFIR_PASSES_BUFFERPLAN_H

@@ -1,0 +1,174 @@
+//===- ConvertKPerfGPUToLLVM.cpp - Lower frames and stamps to LLVM --------===//
+//
+// Owns the life of a warp's state: where its segment is, when a frame fits, how
+// the cursor moves. How a word is stored is TargetLowering; how the state gets
+// through the control flow is WarpState; what init and finalize write besides
+// is CtaRecording.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/CtaRecording.h"
+#include "passes/ForeignOps.h"
+#include "passes/Options.h"
+#include "passes/TargetLowering.h"
+#include "passes/WarpState.h"
+
+#include "Dialect/KPerfGPU/KPerfGPU.h"
+#include "Record/RecordLayout.h"
+
+namespace record = kperfir::record;
+
+namespace mlir::kperf {
+#define GEN_PASS_DEF_CONVERTKPERFGPUTOLLVM
+#include "Passes.h.inc"
+
+namespace {
+
+/// Lowers one region whose warps have a state of their own: the kernel's body,
+/// or a region of `ttg.warp_specialize`.
+class RegionLowering {
+public:
+  RegionLowering(Region &region, const CtaRecording &recording)
+      : region(region), recording(recording), plan(recording.plan),
+        target(recording.target) {}
+
+  LogicalResult run() {
+    Location loc = region.getLoc();
+    StateThreading threading(region, IntegerType::get(region.getContext(), 32),
+                             loc);
+    for (Block &block : region) {
+      WarpState state = threading.enter(block);
+      for (Operation &op : llvm::make_early_inc_range(block))
+        lower(&op, state);
+      threading.leave(block, state);
+    }
+    if (failed(threading.connect()))
+      return failure();
+    // These split blocks, so they come when no state is passed any more.
+    for (auto [op, state] : borders)
+      isa<kperf_gpu::InitOp>(op) ? recording.begin(op, *segment)
+                                 : recording.end(op, *segment, state);
+    for (Operation *op : llvm::reverse(done))
+      op->erase();
+    return success();
+  }
+
+private:
+  struct OpenFrame {
+    Value cursor;
+    Value fits;
+    StorePlace place;
+  };
+
+  void lower(Operation *op, WarpState &state) {
+    if (!isa<kperf_gpu::KPerfGPUDialect>(op->getDialect()))
+      return;
+    done.push_back(op);
+    LLVMBuilder b(op);
+    if (isa<kperf_gpu::InitOp>(op)) {
+      segment = recording.findSegment(b, recording.getScratch(op));
+      state = {segment->data, b.constant(0)};
+      borders.emplace_back(op, state);
+    } else if (isa<kperf_gpu::FinalizeOp>(op)) {
+      borders.emplace_back(op, state);
+    } else if (isa<kperf_gpu::AttachOp>(op)) {
+      if (!segment)
+        segment = recording.findSegment(b, Value());
+      state = recording.loadState(b, *segment);
+    } else if (isa<kperf_gpu::DetachOp>(op)) {
+      recording.storeState(b, *segment, state);
+    } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
+      frames[open.getFrame()] = openFrame(b, state);
+    } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
+      target.stamp(b, frames[stamp.getFrame()].place,
+                   stamp.getSlot() * record::kWordBytes);
+    } else {
+      auto close = cast<kperf_gpu::CloseFrameOp>(op);
+      closeFrame(b, close.getFrame().getType(), frames[close.getFrame()],
+                 state);
+    }
+  }
+
+  OpenFrame openFrame(LLVMBuilder &b, WarpState state) {
+    Value fits = b.compare(Compare::Sle, state.cursor, segment->limit);
+    Value address = state.cursor;
+    if (plan.global)
+      address = b.add(segment->base, b.extend(state.cursor));
+    return {state.cursor, fits, target.prepare(b, {address, fits})};
+  }
+
+  void closeFrame(LLVMBuilder &b, kperf_gpu::FrameType type, OpenFrame frame,
+                  WarpState &state) {
+    uint32_t slots = type.getSlots();
+    target.store(b, frame.place, slots * record::kWordBytes,
+                 b.constant(record::kTagBase | type.getId()));
+    state.records = b.add(state.records, slots);
+    Value past =
+        b.add(frame.cursor, record::frameWords(slots) * record::kWordBytes);
+    if (!plan.ring) {
+      state.cursor = b.select(frame.fits, past, frame.cursor);
+      return;
+    }
+    Value lapped = b.compare(Compare::Sgt, past, segment->limit);
+    target.noteLap(b, {segment->header, b.both(lapped, frame.fits)},
+                   b.sub(past, segment->data));
+    state.cursor = b.select(lapped, segment->data, past);
+  }
+
+  Region &region;
+  const CtaRecording &recording;
+  const BufferPlan &plan;
+  const TargetLowering &target;
+  std::optional<Segment> segment; // Found in the entry block.
+  DenseMap<Value, OpenFrame> frames;
+  SmallVector<std::pair<Operation *, WarpState>> borders;
+  SmallVector<Operation *> done;
+};
+
+struct ConvertKPerfGPUToLLVM
+    : impl::ConvertKPerfGPUToLLVMBase<ConvertKPerfGPUToLLVM> {
+  explicit ConvertKPerfGPUToLLVM(std::string target)
+      : target(std::move(target)) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    // In program order, each once: regions that hold operations of ours.
+    SetVector<Region *> regions;
+    module->walk([&](Operation *op) {
+      if (isa<kperf_gpu::KPerfGPUDialect>(op->getDialect()))
+        regions.insert(op->getParentRegion());
+    });
+    if (regions.empty())
+      return markAllAnalysesPreserved(); // Untouched kernels stay identical.
+    FailureOr<BufferPlan> plan = BufferPlan::fromModule(module);
+    if (failed(plan))
+      return signalPassFailure();
+    std::unique_ptr<TargetLowering> lowering =
+        target == "amd" ? createAmdLowering() : createNvidiaLowering();
+    if (target == "amd" && plan->sampleCtas != 1) {
+      module.emitError("sampling of CTAs is not supported on AMD GPUs "
+                       "(sample-ctas)");
+      return signalPassFailure();
+    }
+    CtaRecording recording{*plan, *lowering};
+    for (Region *region : regions)
+      if (failed(RegionLowering(*region, recording).run()))
+        return signalPassFailure();
+    module->removeAttr("kperf.plan");
+  }
+
+  std::string target;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createConvertKPerfGPUToLLVM(OptionTexts texts) {
+  OptionReader reader("convert-kperf-gpu-to-llvm", texts);
+  std::string target = "nvidia";
+  reader.readChoice("target", target, {"nvidia", "amd"});
+  if (std::unique_ptr<Pass> rejected = reader.reject())
+    return rejected;
+  return std::make_unique<ConvertKPerfGPUToLLVM>(std::move(target));
+}
+
+} // namespace mlir::kperf

@@ -1,0 +1,234 @@
+//===- CtaRecording.cpp - Segments, headers and anchors of a CTA ----------===//
+//
+// Nothing here waits for other warps: each warp copies its own segment, and in
+// warp-specialised kernels the default warps copy all of them after the join
+// that Triton makes. A barrier of ours could meet warps that never arrive.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/CtaRecording.h"
+
+#include "Record/RecordLayout.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace record = kperfir::record;
+using namespace mlir;
+using namespace mlir::kperf;
+
+static constexpr uint32_t bytesOf(uint32_t word) {
+  return word * record::kWordBytes;
+}
+static constexpr uint32_t kHeaderBytes = bytesOf(record::kSegmentHeaderWords);
+static constexpr uint32_t kSegmentsOffset = bytesOf(record::kCtaHeaderWords);
+
+Value CtaRecording::getScratch(Operation *op) const {
+  LLVMBuilder b(op);
+  Value pointer = op->getOperand(0);
+  // !tt.ptr became an LLVM pointer under a cast that only our use keeps.
+  if (Operation *cast = pointer.getDefiningOp();
+      cast && isNamed(cast, "builtin.unrealized_conversion_cast"))
+    pointer = cast->getOperand(0);
+  return b.cast("llvm.ptrtoint", pointer, b.i64());
+}
+
+Value CtaRecording::isSampled(LLVMBuilder &b) const {
+  if (plan.sampleCtas == 1)
+    return {};
+  auto axis = [&](unsigned i) { return target.readCtaId(b, i); };
+  auto count = [&](unsigned i) { return target.readCtaCount(b, i); };
+  Value plane = b.add(axis(1), b.binary("llvm.mul", count(1), axis(2)));
+  Value linear = b.add(axis(0), b.binary("llvm.mul", count(0), plane));
+  Value phase = b.binary("llvm.urem", linear, b.constant(plan.sampleCtas));
+  return b.compare(Compare::Eq, phase, b.constant(0));
+}
+
+Value CtaRecording::sharedAddress(LLVMBuilder &b) const {
+  MLIRContext *context = b.i32().getContext();
+  Value base = createNamed(b.builder, b.loc, "llvm.mlir.addressof",
+                           {parseType("!llvm.ptr<3>", context)}, {},
+                           {b.builder.getNamedAttr(
+                               "global_name",
+                               FlatSymbolRefAttr::get(context, "global_smem"))})
+                   ->getResult(0);
+  return b.add(b.cast("llvm.ptrtoint", base, b.i32()), plan.offset);
+}
+
+Value CtaRecording::headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,
+                                 Value warp) const {
+  Value offset = b.mul(warp, plan.segmentBytes());
+  if (!plan.global)
+    return b.add(shared, offset);
+  return b.add(b.add(scratch, kSegmentsOffset), b.extend(offset));
+}
+
+Segment CtaRecording::findSegment(LLVMBuilder &b, Value scratch) const {
+  Segment segment;
+  segment.scratch = scratch;
+  segment.thread = target.readThreadId(b);
+  segment.warp =
+      b.binary("llvm.lshr", segment.thread, b.constant(target.getWarpShift()));
+  segment.lane = b.both(segment.thread, b.constant(target.getWarpSize() - 1));
+  segment.sampled = isSampled(b);
+  segment.active = b.compare(Compare::Eq, segment.lane, b.constant(0));
+  if (segment.sampled)
+    segment.active = b.both(segment.active, segment.sampled);
+
+  Value shared;
+  if (!plan.global || plan.handsOver)
+    shared = sharedAddress(b);
+  if (plan.global && !scratch) {
+    Value low = b.extend(target.load(b, shared, 0));
+    Value high = b.extend(target.load(b, shared, 4));
+    segment.scratch = b.binary(
+        "llvm.or", low, b.binary("llvm.shl", high, b.constant(32, b.i64())));
+  }
+  segment.header = headerOfWarp(b, shared, segment.scratch, segment.warp);
+  if (plan.global) {
+    segment.base = b.add(segment.header, kHeaderBytes);
+    segment.data = b.constant(0);
+  } else {
+    segment.data = b.add(segment.header, kHeaderBytes);
+  }
+  segment.limit = b.select(
+      segment.active, b.add(segment.data, plan.limitBytes()), b.constant(-1));
+  return segment;
+}
+
+WarpState CtaRecording::loadState(LLVMBuilder &b,
+                                  const Segment &segment) const {
+  Value offset = target.load(b, segment.header, bytesOf(record::kCursorWord));
+  Value records = target.load(b, segment.header, bytesOf(record::kRecordsWord));
+  return {b.add(segment.data, offset), records};
+}
+
+void CtaRecording::storeState(LLVMBuilder &b, const Segment &segment,
+                              WarpState state) const {
+  StorePlace place = target.prepare(b, {segment.header, segment.active});
+  target.store(b, place, bytesOf(record::kCursorWord),
+               b.sub(state.cursor, segment.data));
+  target.store(b, place, bytesOf(record::kRecordsWord), state.records);
+}
+
+Block *CtaRecording::openFirstThread(LLVMBuilder &b, Operation *at,
+                                     const Segment &segment) const {
+  Block *after = b.splitBefore(at);
+  Block *body = b.createBlockBefore(after);
+  Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));
+  if (segment.sampled)
+    first = b.both(first, segment.sampled);
+  b.branchIf(first, body, after);
+  b.builder.setInsertionPointToEnd(body);
+  return after;
+}
+
+/// Partition warps take their state from headers before any of them could have
+/// written one, so the kernel's own warps clear all.
+void CtaRecording::clearHeaders(LLVMBuilder &b, const Segment &segment) const {
+  Value zero = b.constant(0);
+  for (uint32_t first = 0; first < plan.totalWarps; first += plan.warps) {
+    uint64_t step = uint64_t(first) * plan.segmentBytes();
+    Value mine = segment.active;
+    if (first + plan.warps > plan.totalWarps)
+      mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
+                                    b.constant(plan.totalWarps - first)));
+    StorePlace place = target.prepare(b, {b.add(segment.header, step), mine});
+    for (uint32_t word = 0; word < record::kSegmentHeaderWords; ++word)
+      target.store(b, place, bytesOf(word), zero);
+    if (!plan.handsOver)
+      return; // Partitions do not record.
+  }
+}
+
+void CtaRecording::begin(Operation *init, const Segment &segment) const {
+  LLVMBuilder b(init);
+  clearHeaders(b, segment);
+  Value scratch = segment.scratch;
+  if (plan.global && plan.handsOver) {
+    Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));
+    StorePlace slot = target.prepare(b, {sharedAddress(b), first});
+    target.store(b, slot, 0, b.cast("llvm.trunc", scratch, b.i32()));
+    Value high = b.binary("llvm.lshr", scratch, b.constant(32, b.i64()));
+    target.store(b, slot, 4, b.cast("llvm.trunc", high, b.i32()));
+  }
+  Block *after = openFirstThread(b, init, segment);
+  Value clock = target.readClock(b);
+  Value timer = target.readGlobalTimer(b);
+  target.storeGlobal(b, scratch, bytesOf(record::kSmIdWord), target.readSm(b));
+  target.storeGlobal(b, scratch, bytesOf(record::kStartClockWord), clock);
+  target.storeGlobal(b, scratch, bytesOf(record::kStartGlobalTimerWord), timer);
+  b.branch(after);
+}
+
+void CtaRecording::copySegments(LLVMBuilder &b, Block *after,
+                                const Segment &segment) const {
+  uint32_t lanes = target.getWarpSize();
+  Block *next = b.createBlockBefore(after, {b.i32()}); // warp
+  Block *copy = b.createBlockBefore(after);
+  Block *check = b.createBlockBefore(after, {b.i32()}); // byte of segment
+  Block *body = b.createBlockBefore(after);
+  Block *done = plan.handsOver ? b.createBlockBefore(after) : after;
+  Value shared = sharedAddress(b);
+  b.branch(next, {segment.warp});
+
+  b.builder.setInsertionPointToEnd(next);
+  Value warp = next->getArgument(0);
+  b.branchIf(b.compare(Compare::Ult, warp, b.constant(plan.totalWarps)), copy,
+             after);
+
+  b.builder.setInsertionPointToEnd(copy);
+  Value header = headerOfWarp(b, shared, Value(), warp);
+  Value used = b.max(target.load(b, header, bytesOf(record::kCursorWord)),
+                     target.load(b, header, bytesOf(record::kLapEndWord)));
+  Value bytes = b.add(used, kHeaderBytes);
+  Value to = b.add(b.add(segment.scratch, kSegmentsOffset),
+                   b.extend(b.mul(warp, plan.segmentBytes())));
+  b.branch(check, {b.mul(segment.lane, record::kWordBytes)});
+
+  b.builder.setInsertionPointToEnd(check);
+  Value offset = check->getArgument(0);
+  b.branchIf(b.compare(Compare::Ult, offset, bytes), body, done);
+
+  b.builder.setInsertionPointToEnd(body);
+  Value word = target.load(b, b.add(header, offset), 0);
+  target.storeGlobal(b, b.add(to, b.extend(offset)), 0, word);
+  b.branch(check, {b.add(offset, lanes * record::kWordBytes)});
+
+  if (!plan.handsOver)
+    return;
+  b.builder.setInsertionPointToEnd(done);
+  b.branch(next, {b.add(warp, plan.warps)});
+}
+
+void CtaRecording::end(Operation *finalize, const Segment &segment,
+                       WarpState state) const {
+  LLVMBuilder b(finalize);
+  Value clock = target.readClock(b);
+  Value timer = target.readGlobalTimer(b);
+  storeState(b, segment, state);
+  target.syncWarp(b);
+  if (!plan.global) {
+    Block *after = b.splitBefore(finalize);
+    if (segment.sampled) {
+      Block *copy = b.createBlockBefore(after);
+      b.branchIf(segment.sampled, copy, after);
+      b.builder.setInsertionPointToEnd(copy);
+    }
+    copySegments(b, after, segment);
+    b.builder.setInsertionPoint(finalize);
+  }
+  Block *after = openFirstThread(b, finalize, segment);
+  Value scratch = segment.scratch;
+  auto store = [&](uint32_t word, Value value) {
+    target.storeGlobal(b, scratch, bytesOf(word), value);
+  };
+  store(record::kLayoutHashWord, b.constant(static_cast<int32_t>(plan.hash)));
+  store(record::kCtaIdXWord, target.readCtaId(b, 0));
+  store(record::kCtaIdYWord, target.readCtaId(b, 1));
+  store(record::kCtaIdZWord, target.readCtaId(b, 2));
+  store(record::kEndClockWord, clock);
+  store(record::kEndGlobalTimerWord, timer);
+  store(record::kReservedWord, b.constant(0, b.i64()));
+  store(record::kCtaMagicWord, b.constant(record::kCtaMagic));
+  b.branch(after);
+}

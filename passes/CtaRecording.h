@@ -1,0 +1,72 @@
+//===- CtaRecording.h - Segments, headers and anchors of a CTA ------------===//
+//
+// What happens once per CTA or once per region, as opposed to once per frame:
+// finding the warp's segment, handing its state over, and the beginning and end
+// of a recording.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_PASSES_CTARECORDING_H
+#define KPERFIR_PASSES_CTARECORDING_H
+
+#include "passes/BufferPlan.h"
+#include "passes/TargetLowering.h"
+#include "passes/WarpState.h"
+
+namespace mlir::kperf {
+
+/// A warp's segment. Cursors are addresses in shared memory, or, if the buffer
+/// is global, byte offsets from `base`.
+struct Segment {
+  Value warp, lane, thread;
+  Value active;  // Lane 0 of a CTA that is recorded.
+  Value sampled; // The CTA is recorded; null: always.
+  Value scratch; // i64, the CTA's share of the profile buffer; null in regions
+                 // that have no use for it.
+  Value header;  // Address of the segment header.
+  Value data;    // Cursor of the first data word.
+  Value base;    // Global only: i64 address of the first data word.
+  Value limit;   // Last cursor at which a frame fits; -1 if not active.
+};
+
+class CtaRecording {
+public:
+  CtaRecording(const BufferPlan &plan, const TargetLowering &target)
+      : plan(plan), target(target) {}
+
+  /// The LLVM pointer behind the scratch operand of init or finalize, as i64.
+  Value getScratch(Operation *op) const;
+
+  /// `scratch` may be null in a region that the pointer does not reach; there
+  /// it comes from shared memory if it is needed.
+  Segment findSegment(LLVMBuilder &b, Value scratch) const;
+
+  WarpState loadState(LLVMBuilder &b, const Segment &segment) const;
+  void storeState(LLVMBuilder &b, const Segment &segment,
+                  WarpState state) const;
+
+  /// Lower init and finalize; both add blocks.
+  void begin(Operation *init, const Segment &segment) const;
+  void end(Operation *finalize, const Segment &segment, WarpState state) const;
+
+  const BufferPlan &plan;
+  const TargetLowering &target;
+
+private:
+  Value isSampled(LLVMBuilder &b) const;
+  Value sharedAddress(LLVMBuilder &b) const;
+  Value headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,
+                     Value warp) const;
+  /// Opens a block that only the CTA's first thread runs; `b` is left in it,
+  /// and the block after it is returned.
+  Block *openFirstThread(LLVMBuilder &b, Operation *at,
+                         const Segment &segment) const;
+  void clearHeaders(LLVMBuilder &b, const Segment &segment) const;
+  /// Copies the used words of segments to global memory, in front of `after`;
+  /// `b` is left at the place from which that begins.
+  void copySegments(LLVMBuilder &b, Block *after, const Segment &segment) const;
+};
+
+} // namespace mlir::kperf
+
+#endif // KPERFIR_PASSES_CTARECORDING_H

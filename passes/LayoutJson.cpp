@@ -1,0 +1,109 @@
+//===- LayoutJson.cpp - The layout as the decoder reads it ----------------===//
+
+#include "passes/LayoutJson.h"
+
+#include "Dialect/KPerfGPU/KPerfGPU.h"
+#include "Record/RecordLayout.h"
+#include "passes/ForeignOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace json = llvm::json;
+namespace record = kperfir::record;
+using namespace mlir;
+using namespace mlir::kperf;
+
+static json::Array writeRegions(ModuleOp module) {
+  json::Array regions;
+  for (Attribute attribute :
+       module->getAttrOfType<ArrayAttr>("kperf.regions")) {
+    json::Object region{{"id", static_cast<int64_t>(regions.size())}};
+    for (NamedAttribute field : cast<DictionaryAttr>(attribute)) {
+      json::ObjectKey key(field.getName().str());
+      if (auto text = dyn_cast<StringAttr>(field.getValue()))
+        region[key] = json::fixUTF8(text.getValue());
+      else
+        region[key] = cast<IntegerAttr>(field.getValue()).getInt();
+    }
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+static json::Array writeStamp(ArrayAttr events) {
+  json::Array list;
+  for (auto event : events.getAsRange<kperf_gpu::EventAttr>())
+    list.push_back(json::Array{stringifyEdge(event.getEdge()),
+                               static_cast<int64_t>(event.getRegion())});
+  return list;
+}
+
+static json::Array writeFrames(ModuleOp module) {
+  json::Array frames;
+  auto attributes = module->getAttrOfType<ArrayAttr>("kperf.frames");
+  for (auto stamps : attributes.getAsRange<ArrayAttr>()) {
+    json::Array list;
+    for (auto events : stamps.getAsRange<ArrayAttr>())
+      list.push_back(writeStamp(events));
+    frames.push_back(json::Object{{"id", static_cast<int64_t>(frames.size())},
+                                  {"stamps", std::move(list)}});
+  }
+  return frames;
+}
+
+/// Which warps run what. Those of partitions are known once Triton has
+/// allocated warp groups.
+static json::Array writeRoles(FunctionOpInterface kernel,
+                              const BufferPlan &plan) {
+  json::Array roles;
+  auto add = [&](std::string name, int64_t firstWarp, int64_t warps) {
+    roles.push_back(json::Object{{"name", std::move(name)},
+                                 {"first_warp", firstWarp},
+                                 {"warps", warps}});
+  };
+  add("default", 0, plan.warps);
+  kernel->walk([&](Operation *op) {
+    if (!isNamed(op, "ttg.warp_specialize"))
+      return WalkResult::advance();
+    auto starts = op->getAttrOfType<DenseI32ArrayAttr>("warpGroupStartIds");
+    auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("partitionNumWarps");
+    if (!starts || !sizes)
+      return WalkResult::interrupt();
+    for (auto [index, start, size] :
+         llvm::enumerate(starts.asArrayRef(), sizes.asArrayRef()))
+      add("partition" + std::to_string(index), start, size);
+    return WalkResult::interrupt();
+  });
+  return roles;
+}
+
+static std::string print(const json::Object &layout) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << json::Value(json::Object(layout));
+  return text;
+}
+
+std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
+                               BufferPlan &plan) {
+  auto target = module->getAttrOfType<StringAttr>("ttg.target");
+  json::Object layout{
+      {"version", static_cast<int64_t>(record::kLayoutVersion)},
+      {"hash", 0},
+      {"kernel", kernel.getName()},
+      {"target", target ? target.getValue() : StringRef()},
+      {"warp_size", getModuleInt(module, "ttg.threads-per-warp", 32)},
+      {"strategy", plan.ring ? "ring" : "saturate"},
+      {"buffer", plan.global ? "global" : "shared"},
+      {"total_warps", static_cast<int64_t>(plan.totalWarps)},
+      {"roles", writeRoles(kernel, plan)},
+      {"words_per_warp", static_cast<int64_t>(plan.wordsPerWarp)},
+      {"max_frame_words", static_cast<int64_t>(plan.maxFrameWords)},
+      {"cta_bytes", static_cast<int64_t>(plan.ctaBytes())},
+      {"regions", writeRegions(module)},
+      {"frames", writeFrames(module)},
+  };
+  std::string unhashed = print(layout);
+  plan.hash = record::fnv1a(unhashed.data(), unhashed.size());
+  layout["hash"] = static_cast<int64_t>(plan.hash);
+  return print(layout);
+}

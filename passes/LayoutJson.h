@@ -1,0 +1,21 @@
+//===- LayoutJson.h - The layout as the decoder reads it ------------------===//
+
+#ifndef KPERFIR_PASSES_LAYOUTJSON_H
+#define KPERFIR_PASSES_LAYOUTJSON_H
+
+#include "passes/BufferPlan.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+#include <string>
+
+namespace mlir::kperf {
+
+/// The JSON of docs/contracts.md, 3, from `kperf.regions`, `kperf.frames` and
+/// the plan, whose hash is set. Compact, keys sorted.
+std::string writeLayout(ModuleOp module, FunctionOpInterface kernel,
+                        BufferPlan &plan);
+
+} // namespace mlir::kperf
+
+#endif // KPERFIR_PASSES_LAYOUTJSON_H

@@ -1,0 +1,115 @@
+//===- NvidiaLowering.cpp - Stamps and stores in PTX ----------------------===//
+//
+// Every access is volatile inline assembly with a memory clobber: LLVM then
+// keeps stamps in order among themselves and among the kernel's memory
+// operations, which is what a stamp measures.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/TargetLowering.h"
+
+#include "Record/RecordLayout.h"
+
+namespace record = kperfir::record;
+
+namespace mlir::kperf {
+namespace {
+
+bool isGlobal(Value address) { return address.getType().isInteger(64); }
+
+/// Constraint of an address operand, and of a value.
+StringRef constraint(Value value) {
+  return value.getType().isInteger(64) ? "l" : "r";
+}
+
+StringRef space(Value address) {
+  return isGlobal(address) ? "global" : "shared";
+}
+
+class NvidiaLowering : public TargetLowering {
+public:
+  unsigned getWarpSize() const override { return 32; }
+
+  Value readThreadId(LLVMBuilder &b) const override {
+    return b.special("nvvm.read.ptx.sreg.tid.x");
+  }
+  Value readCtaId(LLVMBuilder &b, unsigned dimension) const override {
+    return b.special(
+        (Twine("nvvm.read.ptx.sreg.ctaid.") + kAxes[dimension]).str());
+  }
+  Value readCtaCount(LLVMBuilder &b, unsigned dimension) const override {
+    return b.special(
+        (Twine("nvvm.read.ptx.sreg.nctaid.") + kAxes[dimension]).str());
+  }
+  Value readClock(LLVMBuilder &b) const override {
+    return b.inlineAsm("mov.u64 $0, %clock64;", "=l,~{memory}", b.i64(), {});
+  }
+  Value readGlobalTimer(LLVMBuilder &b) const override {
+    return b.inlineAsm("mov.u64 $0, %globaltimer;", "=l,~{memory}", b.i64(),
+                       {});
+  }
+  Value readSm(LLVMBuilder &b) const override {
+    return b.inlineAsm("mov.u32 $0, %smid;", "=r", b.i32(), {});
+  }
+
+  StorePlace prepare(LLVMBuilder &, StorePlace place) const override {
+    return place; // A predicate on each store is free.
+  }
+
+  void stamp(LLVMBuilder &b, StorePlace place, uint32_t offset) const override {
+    b.inlineAsm("{\n\t.reg .b32 now;\n\tmov.u32 now, %clock;\n\t@$1 st." +
+                    space(place.address) + ".b32 [$0+" + Twine(offset) +
+                    "], now;\n\t}",
+                (constraint(place.address) + ",b,~{memory}").str(), Type(),
+                {place.address, place.enabled});
+  }
+
+  void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
+             Value word) const override {
+    b.inlineAsm("@$1 st." + space(place.address) + ".b32 [$0+" + Twine(offset) +
+                    "], $2;",
+                (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
+                {place.address, place.enabled, word});
+  }
+
+  void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
+    StringRef where = space(place.address);
+    Twine laps(record::kLapsWord * record::kWordBytes);
+    b.inlineAsm(
+        "{\n\t.reg .b32 laps;\n\t@$1 ld." + where + ".b32 laps, [$0+" + laps +
+            "];\n\t@$1 add.u32 laps, laps, 1;\n\t@$1 st." + where +
+            ".b32 [$0+" + laps + "], laps;\n\t@$1 st." + where + ".b32 [$0+" +
+            Twine(record::kLapEndWord * record::kWordBytes) + "], $2;\n\t}",
+        (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
+        {place.address, place.enabled, lapEnd});
+  }
+
+  Value load(LLVMBuilder &b, Value address, uint32_t offset) const override {
+    return b.inlineAsm(
+        "ld." + space(address) + ".b32 $0, [$1+" + Twine(offset) + "];",
+        ("=r," + constraint(address) + ",~{memory}").str(), b.i32(), {address});
+  }
+
+  void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
+                   Value value) const override {
+    StringRef width = value.getType().isInteger(64) ? "b64" : "b32";
+    b.inlineAsm("st.global." + width + " [$0+" + Twine(offset) + "], $1;",
+                ("l," + constraint(value) + ",~{memory}").str(), Type(),
+                {address, value});
+  }
+
+  void syncWarp(LLVMBuilder &b) const override {
+    b.inlineAsm("bar.warp.sync 0xffffffff;", "~{memory}", Type(), {});
+  }
+
+private:
+  static constexpr const char *kAxes[] = {"x", "y", "z"};
+};
+
+} // namespace
+
+std::unique_ptr<TargetLowering> createNvidiaLowering() {
+  return std::make_unique<NvidiaLowering>();
+}
+
+} // namespace mlir::kperf

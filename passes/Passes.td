@@ -1,0 +1,204 @@
+//===- Passes.td - What each pass does ------------------------------------===//
+//
+// The documentation of the passes (docs/passes.md is generated from it) and
+// their base classes. Options are described here and parsed by Options.h: they
+// are texts, see there.
+//
+//===----------------------------------------------------------------------===//
+
+include "mlir/Pass/PassBase.td"
+
+def InsertRegions : Pass<"kperf-insert-regions", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createInsertRegions({})";
+  let summary = "Put records around the operations of a kernel";
+  let description = [{
+    Runs on TTGIR, while loops are still `scf.for`. Records the kernel, its
+    loops and their iterations, and each operation that takes part in moving
+    data, computing on tiles or waiting. A run of waits, and a copy with the
+    commit that follows it, is one region. What lowers to no instruction is left
+    alone.
+
+    A region is named after its kind and source line (`load mm.py:12`); a name
+    that is taken gets a number (`load mm.py:12#2`). Lines come from Triton's
+    locations; of a call into Triton's own library, the caller's.
+
+    The warps of a partition of a warp-specialised kernel get the kernel's
+    region too: it spans what the partition does.
+
+    Option `regions`: `auto` (default), or the kinds to record, comma separated.
+
+    Before:
+    ```mlir
+    tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        %x = tt.load %p : !tt.ptr<f32>
+      }
+      tt.return
+    }
+    ```
+    After:
+    ```mlir
+    tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
+      kperf.record start "k" kind kernel of "tt.func"
+      kperf.record start "loop k.py:3" kind loop of "scf.for"
+      scf.for %i = %c0 to %n step %c1 : i32 {
+        kperf.record start "iteration k.py:3" kind iteration of "scf.for"
+        kperf.record start "load k.py:4" kind load of "tt.load"
+        %x = tt.load %p : !tt.ptr<f32>
+        kperf.record end "load k.py:4" kind load
+      }
+      kperf.record end "loop k.py:3" kind loop
+      kperf.record end "k" kind kernel
+      tt.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
+}
+
+def VerifyBalance : Pass<"kperf-verify-balance", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createVerifyBalance({})";
+  let summary = "Check that regions nest on every path";
+  let description = [{
+    Follows every path of the kernel and reports an end without a start, a start
+    without an end, regions that overlap, and paths that meet with different
+    regions open. Changes nothing.
+
+    ```mlir
+    kperf.record start "a"
+    scf.if %c {
+      kperf.record end "a"   // error: ends region "a" on some paths only
+    }
+    ```
+  }];
+}
+
+def AssignFrames : Pass<"kperf-assign-frames", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createAssignFrames({})";
+  let summary = "Give regions ids, and records frames and slots";
+  let description = [{
+    Converts `kperf` to `kperf_gpu`. Records of one block with no operation
+    between them that itself records form a frame. Records with nothing but
+    constants, scalar arithmetic and views between them share one stamp: the end
+    of one region is the start of the next.
+
+    The regions and frames are left on the module as `kperf.regions` and
+    `kperf.frames`, for `kperf-plan-buffer`.
+
+    Option `max-slots` (default 64): a longer frame is cut in two, since the
+    largest frame decides how much of the buffer's end stays unused.
+
+    Before:
+    ```mlir
+    kperf.record start "load k.py:4" kind load of "tt.load"
+    %x = tt.load %p : !tt.ptr<f32>
+    kperf.record end "load k.py:4" kind load
+    kperf.record start "store k.py:5" kind store of "tt.store"
+    tt.store %q, %x : !tt.ptr<f32>
+    kperf.record end "store k.py:5" kind store
+    tt.return
+    ```
+    After:
+    ```mlir
+    kperf_gpu.init
+    %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 3>
+    kperf_gpu.stamp %f[0] start 0 : !kperf_gpu.frame<0, 3>
+    %x = tt.load %p : !tt.ptr<f32>
+    kperf_gpu.stamp %f[1] end 0, start 1 : !kperf_gpu.frame<0, 3>
+    tt.store %q, %x : !tt.ptr<f32>
+    kperf_gpu.stamp %f[2] end 1 : !kperf_gpu.frame<0, 3>
+    kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 3>
+    kperf_gpu.finalize
+    tt.return
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf_gpu::KPerfGPUDialect"];
+}
+
+def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createPlanBuffer({})";
+  let summary = "Size the profile buffer, place it and fix its layout";
+  let description = [{
+    Runs after Triton has allocated shared memory (`ttg.shared`). Decides how
+    many words each warp may keep and where they are while the kernel runs:
+    behind the kernel's own shared memory, never past what the target has, or
+    directly in global memory. Allocates the CTA's share of the profile buffer
+    and leaves on the module `kperf.layout`, the JSON that the decoder reads,
+    and `kperf.plan`, which the lowering reads.
+
+    Options:
+    * `buffer-bytes` (default 0): bytes of records per CTA. 0 means 2048 for
+      each warp, or two of the largest frames if that is more.
+    * `strategy` (default `saturate`): what a full buffer keeps. `saturate`: the
+      first records, `ring`: the last.
+    * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and
+      global where shared memory has no room for two of the largest frames.
+    * `sample-ctas` (default 1): record every n-th CTA only.
+    * `shared-limit-bytes` (default 0): shared memory of a CTA; 0 means the
+      target's.
+
+    Before:
+    ```mlir
+    module attributes {"ttg.num-warps" = 4 : i32, ttg.shared = 100 : i32,
+                       kperf.regions = [...], kperf.frames = [...]} {
+      tt.func public @k() {
+        kperf_gpu.init
+        // ...
+        kperf_gpu.finalize
+        tt.return
+      }
+    }
+    ```
+    After:
+    ```mlir
+    module attributes {"ttg.num-warps" = 4 : i32, ttg.shared = 8368 : i32,
+                       kperf.layout = "{\22buffer\22:\22shared\22,...}",
+                       kperf.plan = {offset = 112 : i32, ...}} {
+      tt.func public @k() {
+        %s = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 8320 : i32,
+                                       third_party_allocation} : !tt.ptr<i8>
+        kperf_gpu.init(%s : !tt.ptr<i8>)
+        // ...
+        kperf_gpu.finalize(%s : !tt.ptr<i8>)
+        tt.return
+      }
+    }
+    ```
+  }];
+}
+
+def ConvertKPerfGPUToLLVM
+    : Pass<"convert-kperf-gpu-to-llvm", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createConvertKPerfGPUToLLVM({})";
+  let summary = "Lower frames and stamps to the LLVM dialect";
+  let description = [{
+    Runs when the kernel is in the LLVM dialect but `ttg.warp_specialize` is not
+    lowered yet, so that each region is still a control-flow graph of its own.
+    Threads each warp's cursor and record count through that graph as block
+    arguments; LLVM removes those that are not needed. A stamp becomes one
+    volatile inline assembly: read the clock, store it if the frame fits.
+
+    Option `target` (default `nvidia`): `nvidia` or `amd`.
+
+    Before:
+    ```mlir
+    ^bb1:
+      %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 1>
+      kperf_gpu.stamp %f[0] start 0 : !kperf_gpu.frame<0, 1>
+      kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1>
+      llvm.br ^bb2
+    ```
+    After:
+    ```mlir
+    ^bb1(%cursor: i32, %records: i32):
+      %fits = llvm.icmp "sle" %cursor, %limit : i32
+      llvm.inline_asm has_side_effects "{ ... mov.u32 t, %clock; @$1 st.shared.b32 [$0+0], t; }",
+        "r,b,~{memory}" %cursor, %fits
+      llvm.inline_asm has_side_effects "@$1 st.shared.b32 [$0+4], $2;", "r,b,r,~{memory}" %cursor, %fits, %tag
+      %past = llvm.add %cursor, %c8 : i32
+      %next = llvm.select %fits, %past, %cursor : i1, i32
+      %count = llvm.add %records, %c1 : i32
+      llvm.br ^bb2(%next, %count : i32, i32)
+    ```
+  }];
+}

@@ -1,0 +1,23 @@
+//===- Pipelines.cpp - The list of passes ---------------------------------===//
+//
+// The order of the table is the order in which a kernel meets the passes; where
+// in Triton's compilation each one runs is decided in
+// kperfir/compile/pipeline.py.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace mlir::kperf;
+
+ArrayRef<PassEntry> kperf::listPasses() {
+  static constexpr PassEntry entries[] = {
+      {"kperf-insert-regions", createInsertRegions},
+      {"kperf-verify-balance", createVerifyBalance},
+      {"kperf-assign-frames", createAssignFrames},
+      {"kperf-plan-buffer", createPlanBuffer},
+      {"convert-kperf-gpu-to-llvm", createConvertKPerfGPUToLLVM},
+  };
+  return entries;
+}

@@ -1,0 +1,200 @@
+//===- PlanBuffer.cpp - Size the profile buffer and fix its layout --------===//
+//
+// Owns the decisions how many words each warp may keep and where they are. Byte
+// offsets belong to RecordLayout; this pass only chooses its parameters. What
+// it decided is `kperf.plan` for the lowering (BufferPlan.h) and `kperf.layout`
+// for the decoder (LayoutJson.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/BufferPlan.h"
+#include "passes/ForeignOps.h"
+#include "passes/LayoutJson.h"
+#include "passes/Options.h"
+
+#include "Dialect/KPerfGPU/KPerfGPU.h"
+#include "Record/RecordLayout.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace record = kperfir::record;
+
+namespace mlir::kperf {
+#define GEN_PASS_DEF_PLANBUFFER
+#include "Passes.h.inc"
+
+namespace {
+
+/// Segments stay 16-byte aligned, for the vector store of their header.
+constexpr uint32_t kWordsAlignment = 4;
+/// Two or three times what the kernels of the corpus record outside of loops.
+constexpr uint32_t kDefaultBytesPerWarp = 2048;
+/// Where a warp-specialised kernel with a global buffer keeps its address.
+constexpr uint32_t kPointerSlotBytes = 16;
+constexpr uint32_t kScratchAlignment = 128;
+
+struct PlanBufferOptions {
+  uint32_t bufferBytes = 0;
+  std::string strategy = "saturate";
+  std::string buffer = "auto";
+  uint32_t sampleCtas = 1;
+  uint32_t sharedLimitBytes = 0;
+};
+
+/// Shared memory that one CTA can have.
+uint32_t findSharedLimit(StringRef target) {
+  return llvm::StringSwitch<uint32_t>(target)
+      .Cases({"cuda:80", "cuda:87"}, 166912)
+      .Cases({"cuda:86", "cuda:89", "cuda:120", "cuda:121"}, 101376)
+      .Cases({"cuda:90", "cuda:100", "cuda:103", "cuda:110"}, 232448)
+      .Case("hip:gfx950", 163840)
+      .StartsWith("hip:", 65536)
+      .Default(49152);
+}
+
+struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
+  explicit PlanBuffer(PlanBufferOptions options)
+      : options(std::move(options)) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!module->hasAttr("kperf.frames"))
+      return markAllAnalysesPreserved(); // Untouched kernels stay identical.
+    FailureOr<FunctionOpInterface> kernel = findKernel(module);
+    if (failed(kernel))
+      return signalPassFailure();
+
+    FailureOr<BufferPlan> plan = makePlan(module, *kernel);
+    if (failed(plan))
+      return signalPassFailure(); // makePlan has emitted the diagnostic.
+
+    std::string layout = writeLayout(module, *kernel, *plan);
+    OpBuilder builder(&getContext());
+    module->setAttr("kperf.layout", builder.getStringAttr(layout));
+    module->setAttr("kperf.plan", plan->toAttribute(builder));
+    module->setAttr("ttg.shared", builder.getI32IntegerAttr(plan->sharedEnd()));
+    module->removeAttr("kperf.frames");
+    module->removeAttr("kperf.regions");
+    allocateScratch(*kernel, *plan);
+  }
+
+  FailureOr<BufferPlan> makePlan(ModuleOp module, FunctionOpInterface kernel) {
+    BufferPlan plan;
+    plan.ring = options.strategy == "ring";
+    plan.sampleCtas = options.sampleCtas;
+    plan.warps = getModuleInt(module, "ttg.num-warps", 4);
+    plan.totalWarps = getModuleInt(module, "ttg.total-num-warps", plan.warps);
+    plan.maxFrameWords = findMaxFrameWords(module);
+    kernel->walk([&](kperf_gpu::AttachOp) { plan.handsOver = true; });
+
+    // One frame would do; with two, a full buffer still shows a neighbour.
+    uint32_t minimum = llvm::alignTo(2 * plan.maxFrameWords, kWordsAlignment);
+    uint32_t wanted = options.bufferBytes / record::kWordBytes /
+                      plan.totalWarps / kWordsAlignment * kWordsAlignment;
+    if (options.bufferBytes == 0)
+      wanted = std::max<uint32_t>(minimum,
+                                  kDefaultBytesPerWarp / record::kWordBytes);
+    if (wanted < minimum)
+      return module.emitError()
+             << "profile buffer of " << options.bufferBytes
+             << " bytes holds fewer than two of the largest frames ("
+             << plan.maxFrameWords << " words) for each of " << plan.totalWarps
+             << " warps; need at least "
+             << minimum * plan.totalWarps * record::kWordBytes
+             << " (buffer-bytes)";
+    return place(module, plan, wanted, minimum);
+  }
+
+  /// Shared memory if there is room for `minimum` words, as many of `wanted`
+  /// as fit; else global memory.
+  FailureOr<BufferPlan> place(ModuleOp module, BufferPlan plan, uint32_t wanted,
+                              uint32_t minimum) {
+    auto target = module->getAttrOfType<StringAttr>("ttg.target");
+    StringRef targetName = target ? target.getValue() : StringRef();
+    uint32_t limit = options.sharedLimitBytes ? options.sharedLimitBytes
+                                              : findSharedLimit(targetName);
+    uint32_t used = getModuleInt(module, "ttg.shared", 0);
+    plan.offset = llvm::alignTo(used, 16);
+    uint32_t room = limit > plan.offset ? limit - plan.offset : 0;
+    uint32_t header = record::kSegmentHeaderWords;
+    uint32_t segment = room / plan.totalWarps / record::kWordBytes;
+    uint32_t fitting = segment > header ? (segment - header) / kWordsAlignment *
+                                              kWordsAlignment
+                                        : 0;
+    if (options.buffer != "global" && fitting >= minimum) {
+      plan.wordsPerWarp = std::min(wanted, fitting);
+      return plan;
+    }
+    if (options.buffer == "shared")
+      return module.emitError()
+             << "the kernel uses " << used << " of " << limit
+             << " bytes of shared memory; a profile buffer needs "
+             << plan.totalWarps * 4 * (header + minimum)
+             << " (use buffer=auto or buffer=global)";
+    if (targetName.starts_with("hip:"))
+      return module.emitError()
+             << "a profile buffer in global memory is not supported on "
+             << targetName << "; the kernel uses " << used << " of " << limit
+             << " bytes of shared memory";
+    if (plan.handsOver && room < kPointerSlotBytes)
+      return module.emitError()
+             << "the warp-specialised kernel uses all " << limit
+             << " bytes of shared memory; kperfir needs " << kPointerSlotBytes;
+    plan.global = true;
+    plan.wordsPerWarp = wanted;
+    plan.sharedBytes = plan.handsOver ? kPointerSlotBytes : 0;
+    if (!plan.handsOver)
+      plan.offset = used;
+    return plan;
+  }
+
+  static uint32_t findMaxFrameWords(ModuleOp module) {
+    uint32_t words = 0;
+    for (Attribute frame : module->getAttrOfType<ArrayAttr>("kperf.frames"))
+      words =
+          std::max(words, record::frameWords(cast<ArrayAttr>(frame).size()));
+    return words;
+  }
+
+  /// Triton adds the address of the profile buffer to the kernel's parameters
+  /// and `nbytes` for each CTA to what the driver allocates.
+  void allocateScratch(FunctionOpInterface kernel, const BufferPlan &plan) {
+    Block &entry = kernel.getFunctionBody().front();
+    OpBuilder builder = OpBuilder::atBlockBegin(&entry);
+    Type pointer = parseType("!tt.ptr<i8>", &getContext());
+    Value scratch =
+        createNamed(
+            builder, kernel.getLoc(), "ttg.global_scratch_alloc", {pointer}, {},
+            {builder.getNamedAttr("nbytes",
+                                  builder.getI32IntegerAttr(plan.ctaBytes())),
+             builder.getNamedAttr("alignment",
+                                  builder.getI32IntegerAttr(kScratchAlignment)),
+             builder.getNamedAttr("third_party_allocation",
+                                  builder.getUnitAttr())})
+            ->getResult(0);
+    kernel->walk([&](Operation *op) {
+      if (isa<kperf_gpu::InitOp, kperf_gpu::FinalizeOp>(op))
+        op->setOperands(scratch);
+    });
+  }
+
+  PlanBufferOptions options;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts) {
+  OptionReader reader("kperf-plan-buffer", texts);
+  PlanBufferOptions options;
+  reader.readCount("buffer-bytes", options.bufferBytes);
+  reader.readChoice("strategy", options.strategy, {"saturate", "ring"});
+  reader.readChoice("buffer", options.buffer, {"auto", "shared", "global"});
+  reader.readCount("sample-ctas", options.sampleCtas, /*minimum=*/1);
+  reader.readCount("shared-limit-bytes", options.sharedLimitBytes);
+  if (std::unique_ptr<Pass> rejected = reader.reject())
+    return rejected;
+  return std::make_unique<PlanBuffer>(std::move(options));
+}
+
+} // namespace mlir::kperf

@@ -1,0 +1,31 @@
+//===- RegionKinds.h - What an operation of a kernel does -----------------===//
+//
+// The policy `auto`: which operations are worth a region, and what may stand
+// between two records that share a stamp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_PASSES_REGIONKINDS_H
+#define KPERFIR_PASSES_REGIONKINDS_H
+
+#include "Dialect/KPerf/KPerf.h"
+
+namespace mlir::kperf {
+
+/// The kind of region to put around `op`; none for operations that only
+/// compute, and for those that lower to no instruction.
+std::optional<Kind> classifyOp(Operation *op);
+
+/// True if `next` belongs into a region of `kind` that is open before it.
+bool continuesRegion(Kind kind, Operation *next);
+
+/// True if `op` costs no or hardly an instruction: constants, arithmetic on
+/// scalars, and changes of view. Such operations do not separate records.
+bool isTransparent(Operation *op);
+
+/// True if control flows through regions of `op`.
+bool isControlFlow(Operation *op);
+
+} // namespace mlir::kperf
+
+#endif // KPERFIR_PASSES_REGIONKINDS_H

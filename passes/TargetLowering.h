@@ -1,0 +1,64 @@
+//===- TargetLowering.h - What differs between GPU targets ----------------===//
+//
+// Addresses are i32 in shared memory and i64 in global memory; the type of the
+// value says which.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_PASSES_TARGETLOWERING_H
+#define KPERFIR_PASSES_TARGETLOWERING_H
+
+#include "passes/LLVMBuilder.h"
+
+#include <memory>
+
+namespace mlir::kperf {
+
+/// Where a warp may store: `address`, in threads where `enabled` holds.
+struct StorePlace {
+  Value address;
+  Value enabled;
+};
+
+class TargetLowering {
+public:
+  virtual ~TargetLowering() = default;
+
+  virtual unsigned getWarpSize() const = 0;
+  /// Number of bits by which a thread id is shifted to get its warp.
+  unsigned getWarpShift() const { return llvm::Log2_32(getWarpSize()); }
+
+  virtual Value readThreadId(LLVMBuilder &b) const = 0;
+  virtual Value readCtaId(LLVMBuilder &b, unsigned dimension) const = 0;
+  /// Null if the target does not keep it in a register.
+  virtual Value readCtaCount(LLVMBuilder &b, unsigned dimension) const = 0;
+  virtual Value readClock(LLVMBuilder &b) const = 0;       // i64, cycles
+  virtual Value readGlobalTimer(LLVMBuilder &b) const = 0; // i64, ns
+  virtual Value readSm(LLVMBuilder &b) const = 0;
+
+  /// Called once per frame, so that what enabling costs is paid once.
+  virtual StorePlace prepare(LLVMBuilder &b, StorePlace place) const = 0;
+  /// Reads the clock and stores its low word at `place` + `offset`, with
+  /// nothing in between. `place` is prepared.
+  virtual void stamp(LLVMBuilder &b, StorePlace place,
+                     uint32_t offset) const = 0;
+  virtual void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
+                     Value word) const = 0;
+  /// Notes in the segment header `place` that a lap ended at `lapEnd`.
+  virtual void noteLap(LLVMBuilder &b, StorePlace place,
+                       Value lapEnd) const = 0;
+
+  virtual Value load(LLVMBuilder &b, Value address, uint32_t offset) const = 0;
+  /// Stores an i32 or i64 in global memory, in all threads.
+  virtual void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
+                           Value value) const = 0;
+  /// Makes stores of the warp's lanes visible to each other.
+  virtual void syncWarp(LLVMBuilder &b) const = 0;
+};
+
+std::unique_ptr<TargetLowering> createNvidiaLowering();
+std::unique_ptr<TargetLowering> createAmdLowering();
+
+} // namespace mlir::kperf
+
+#endif // KPERFIR_PASSES_TARGETLOWERING_H
