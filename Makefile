@@ -6,6 +6,7 @@
 #   make test       lint, C++ tests, lit, pytest; also make lint, make lint-all
 #   make corpus     every kernel of the corpus; make bench: figures of benchmarks/
 #   make asan       the C++ tests under sanitizers
+#   make abi-audit LIBTRITON=<file>  compare a libtriton.so with the headers
 #   make deps-test  the set-up alone
 #
 # PYTHON, CXX, KPERFIR_LLVM_DIR, or KPERFIR_LLVM_ARCHIVE with KPERFIR_LLVM_SHA256,
@@ -35,7 +36,7 @@ SOURCES := $(sort CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
 
 TEST_SOURCES := $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: install demo test lint lint-all corpus bench asan deps deps-test clean FORCE
+.PHONY: install demo test lint lint-all corpus bench asan abi-audit deps deps-test clean FORCE
 
 install: $(STAMPS)/installed
 	@echo "kperfir is installed: .venv/bin/kperfir"
@@ -62,6 +63,9 @@ asan: deps-test
 	@$(BIN)/cmake --preset asan
 	$(BIN)/cmake --build --preset asan
 	$(BIN)/ctest --preset asan
+
+abi-audit: deps-test
+	@PYTHONPATH=test $(BIN)/python -m abi.audit $(LIBTRITON)
 
 deps: $(BIN)/.stamp-build $(LLVM_READY)
 
