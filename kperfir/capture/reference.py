@@ -138,8 +138,10 @@ class ReferenceCta:
     tracks: list[ReferenceTrack]
 
 
-def decode_cta(layout: BufferLayout, data: bytes, cta: int = 0) -> ReferenceCta:
-    """Decode one CTA's share of a buffer.
+def decode_cta(
+    layout: BufferLayout, data: bytes, cta: int = 0, grid: tuple[int, int, int] = (0xFFFFFFFF, 1, 1)
+) -> ReferenceCta:
+    """Decode one CTA's share of a buffer. `cta` is its linear id in a launch of `grid` CTAs.
 
     Raises:
         CaptureError: ``corrupt-buffer`` if anything in it contradicts the layout or itself.
@@ -153,7 +155,10 @@ def decode_cta(layout: BufferLayout, data: bytes, cta: int = 0) -> ReferenceCta:
         return ReferenceCta(recorded=False, header=header, tracks=[])
     _require(words[0] == MAGIC and words[1] == layout.hash, cta, "magic and layout hash")
     _require(words[14] == words[15] == 0, cta, "reserved words 0")
-    _require(header.end_clock >= header.start_clock, cta, "end clock after start clock")
+    x, y, z = header.ctaid
+    _require(x < grid[0] and y < grid[1] and z < grid[2], cta, "a CTA of the grid")
+    _require(x + grid[0] * (y + grid[1] * z) == cta and header.sm < 1 << 31, cta, "the CTA whose share it is")
+    _require(max(wide) <= 1 << 62 and header.end_clock >= header.start_clock, cta, "end clock after start clock")
     tracks = []
     for warp in range(layout.total_warps):
         begin = HEADER_WORDS + warp * (SEGMENT_HEADER_WORDS + layout.words_per_warp)

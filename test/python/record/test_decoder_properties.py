@@ -1,0 +1,250 @@
+"""decode(encode(x)) == x, for random programs, and the native decoder equals the reference decoder."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support.programs import CtaRun, CtaSetting, Plan, WarpRun, run_cta
+from support.random_programs import random_plan
+
+from kperfir.capture.decode import DecodedBuffer, RawBuffer, decode_buffer
+from kperfir.capture.reference import ReferenceCta, ReferenceTrack, decode_cta
+from kperfir.errors import CaptureError
+
+if TYPE_CHECKING:
+    from kperfir.capture.layout import BufferLayout
+
+PROGRAMS = 300
+GRID = (3, 2, 2)
+CTA = 7  # (1, 0, 1) in GRID
+CTAID = (1, 0, 1)
+
+Row = tuple[Any, ...]
+
+
+def decode_native(layout: BufferLayout, data: bytes) -> DecodedBuffer:
+    raw = RawBuffer(np.array([CTA], np.uint32), np.frombuffer(data, np.uint8), GRID)
+    decoded = decode_buffer(layout, raw, stamps=True)
+    without = decode_buffer(layout, raw, stamps=False)
+    assert all(np.array_equal(decoded.spans[name], without.spans[name]) for name in decoded.spans)
+    return decoded
+
+
+def decode_reference(layout: BufferLayout, data: bytes) -> ReferenceCta:
+    return decode_cta(layout, data, CTA, GRID)
+
+
+def rows(table: dict[str, np.ndarray], *names: str) -> list[Row]:
+    return list(zip(*(table[name].tolist() for name in names), strict=True))
+
+
+def assert_equal(native: DecodedBuffer, reference: ReferenceCta) -> None:
+    header = reference.header
+    assert native.ctas["recorded"].tolist() == [reference.recorded]
+    times = (header.start_clock, header.start_ns, header.end_clock, header.end_ns)
+    if reference.recorded:
+        assert rows(native.ctas, "x", "y", "z", "sm") == [(*header.ctaid, header.sm)]
+        assert rows(native.ctas, "start_clock", "start_ns", "end_clock", "end_ns") == [times]
+    tracks = reference.tracks
+    assert rows(native.tracks, "warp", "stamps", "spans", "records", "dropped", "laps", "orphan_ends") == [
+        (t.warp, len(t.stamps), len(t.spans), t.records, t.dropped, t.laps, t.orphan_ends) for t in tracks
+    ]
+    stamps = [stamp for track in tracks for stamp in track.stamps]
+    assert rows(native.stamps, "frame", "slot", "raw", "clock") == [(s.frame, s.slot, s.raw, s.clock) for s in stamps]
+    expected, base = [], 0
+    for track in tracks:
+        for s in track.spans:
+            parent = s.parent + base if s.parent >= 0 else -1
+            expected.append((s.region, s.depth, parent, s.iteration, s.start, s.end, s.complete))
+        base += len(track.spans)
+    assert rows(native.spans, "region", "depth", "parent", "iteration", "start", "end", "complete") == expected
+
+
+def assert_prefix(track: ReferenceTrack, truth: WarpRun) -> None:
+    """Nothing before the first stamp is lost: spans are the true ones, cut off after the last stamp."""
+    kept = len(track.stamps)
+    assert [(s.frame, s.slot, s.clock) for s in track.stamps] == truth.stamps[:kept]
+    expected = []
+    for span in truth.spans:
+        if span.first_stamp < kept:
+            complete = span.last_stamp < kept
+            end = span.end if complete else truth.stamps[kept - 1][2]
+            expected.append((span.region, span.depth, span.parent, span.iteration, span.start, end, complete))
+    assert [(s.region, s.depth, s.parent, s.iteration, s.start, s.end, s.complete) for s in track.spans] == expected
+
+
+def assert_suffix(plan: Plan, track: ReferenceTrack, truth: WarpRun) -> None:
+    """A ring lapped: what started later is as it was, what was open is cut at the first stamp."""
+    kept = len(track.stamps)
+    assert kept > 0
+    assert [(s.frame, s.slot, s.clock) for s in track.stamps] == truth.stamps[-kept:]
+    first = len(truth.stamps) - kept
+    frame, slot, cut = truth.stamps[first]
+    edge, region = plan.frames[frame][slot][0]
+    parents = [r["parent"] for r in plan.regions]
+    ended = [region] if edge == "end" else []
+    loop = region if edge == "end" else parents[region]
+    ended += [r["id"] for r in plan.regions if r["kind"] == "iteration" and r["parent"] == loop]
+    # A region that the first event ends is not open any more; its start, or the whole of it, is lost.
+    was_open = [s for s in truth.spans if s.first_stamp < first <= s.last_stamp]
+    gone = [s for s in was_open if s.region in ended and s.last_stamp == first]
+    reopened = [(s.region, s.depth, cut, s.end, False) for s in was_open if s not in gone]
+    later = [(s.region, s.depth, s.start, s.end, True) for s in truth.spans if s.first_stamp >= first]
+    assert [(s.region, s.depth, s.start, s.end, s.complete) for s in track.spans] == reopened + later
+    assert track.orphan_ends == (edge == "end")
+    known = [s.iteration for s in truth.spans if s.first_stamp >= first]
+    for span, iteration in zip(track.spans[len(reopened) :], known, strict=True):
+        assert span.iteration in (iteration, -1)
+        if span.parent >= 0 and track.spans[span.parent].complete:
+            parent_kind = plan.regions[track.spans[span.parent].region]["kind"]
+            assert span.iteration == iteration or track.spans[span.parent].iteration == -1 != parent_kind
+
+
+def check(plan: Plan, layout: BufferLayout, run: CtaRun) -> int:
+    reference = decode_reference(layout, run.data)
+    assert_equal(decode_native(layout, run.data), reference)
+    for track, truth in zip(reference.tracks, run.warps, strict=True):
+        assert track.records == len(truth.stamps)
+        assert track.dropped == len(truth.stamps) - len(track.stamps)
+        if track.laps:
+            assert_suffix(plan, track, truth)
+        else:
+            assert_prefix(track, truth)
+    return sum(track.laps for track in reference.tracks)
+
+
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+@pytest.mark.parametrize("block", range(6))
+def test_decode_returns_what_was_executed_for_random_programs(strategy: str, block: int) -> None:
+    runs = laps = dropped = 0
+    for seed in range(block, PROGRAMS, 6):
+        rng = random.Random(seed)
+        plan = random_plan(rng)
+        biggest = plan.max_frame_words
+        for words in sorted({biggest, biggest + 1, 2 * biggest, 3 * biggest + 1, max(biggest, 64), 1024}):
+            layout = plan.layout(strategy=strategy, words_per_warp=words)
+            setting = CtaSetting(CTAID, sm=seed % 5, start_clock=rng.randint(0, 1 << 40), skew=9)
+            run = run_cta(plan, layout, random.Random(seed), setting)
+            laps += check(plan, layout, run)
+            dropped += sum(warp.warp.records - len(warp.stamps) for warp in run.warps)
+            runs += 1
+    assert runs > 150
+    assert dropped == 0  # `records` counts dropped stamps too.
+    assert strategy == "saturate" or laps > 1000
+
+
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+@pytest.mark.parametrize("before_wrap", [0, 1, 100, 5000, 1 << 31])
+def test_decode_extends_clocks_when_they_wrap(strategy: str, before_wrap: int) -> None:
+    for seed in range(25):
+        rng = random.Random(seed)
+        plan = random_plan(rng, max_gap=rng.choice((50, 1 << 20)))
+        layout = plan.layout(strategy=strategy, words_per_warp=rng.choice((1, 40, 512)))
+        setting = CtaSetting(CTAID, start_clock=(rng.randint(1, 3) << 32) - before_wrap, skew=rng.choice((0, 60)))
+        check(plan, layout, run_cta(plan, layout, rng, setting))
+
+
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+def test_decode_extends_clocks_when_a_kernel_outlasts_their_range(strategy: str) -> None:
+    """Gaps of up to 2^31 cycles, one warp: many wraps in one kernel."""
+    from support.programs import Loop, Region, Role, Work, plan_program
+
+    long = Region("load", [Work(1 << 29, 1 << 31)])
+    plan = plan_program([Role("default", 1, [Region("kernel", [Loop([long, Work(1, 1 << 31)], trips=(20,))])])])
+    for words in (8, 30, 512):
+        layout = plan.layout(strategy=strategy, words_per_warp=words)
+        run = run_cta(plan, layout, random.Random(words), CtaSetting(CTAID, start_clock=12345))
+        assert run.header.end_clock - run.header.start_clock > 3 << 32
+        check(plan, layout, run)
+
+
+def test_decode_finds_nothing_when_a_cta_never_recorded() -> None:
+    plan = random_plan(random.Random(1))
+    layout = plan.layout(strategy="saturate", words_per_warp=64)
+    decoded = decode_native(layout, bytes(layout.cta_bytes))
+    assert rows(decoded.ctas, "recorded", "started") == [(0, 0)]
+    assert len(decoded.tracks["warp"]) == len(decoded.spans["region"]) == 0
+
+
+def test_decode_reports_a_cta_that_did_not_finish() -> None:
+    plan = random_plan(random.Random(1))
+    layout = plan.layout(strategy="saturate", words_per_warp=64)
+    run = run_cta(plan, layout, random.Random(1), CtaSetting(CTAID, start_clock=77))
+    decoded = decode_native(layout, bytes(4) + run.data[4:])
+    assert rows(decoded.ctas, "recorded", "started") == [(0, 1)]
+    assert len(decoded.tracks["warp"]) == 0
+
+
+def outcome(layout: BufferLayout, data: bytes) -> tuple[DecodedBuffer | None, ReferenceCta | None]:
+    native = reference = None
+    try:
+        native = decode_native(layout, data)
+    except CaptureError as error:
+        assert error.code == "corrupt-buffer"
+        assert error.found
+        assert error.expected
+    try:
+        reference = decode_reference(layout, data)
+    except CaptureError:
+        pass
+    return native, reference
+
+
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+def test_decode_refuses_exactly_what_the_reference_refuses_when_words_are_corrupt(strategy: str) -> None:
+    """Flipped bits, copied words, plausible tags and cursors: an error, or what the reference makes of it."""
+    refused = accepted = 0
+    for seed in range(120):
+        rng = random.Random(seed)
+        plan = random_plan(rng)
+        layout = plan.layout(strategy=strategy, words_per_warp=rng.choice((1, 20, 100)))
+        run = run_cta(plan, layout, rng, CtaSetting(CTAID, start_clock=1 << 33))
+        for _ in range(15):
+            data = corrupt(rng, run.data, len(plan.frames))
+            native, reference = outcome(layout, data)
+            if reference is None:
+                assert native is None
+                refused += 1
+            else:
+                assert native is not None
+                assert_equal(native, reference)
+                accepted += data != run.data
+    assert refused > 300
+    assert accepted > 50  # Most of them clocks, which may have any value near the anchors.
+
+
+def corrupt(rng: random.Random, data: bytes, frames: int) -> bytes:
+    words = np.frombuffer(data, np.uint32).copy()
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        at = rng.randrange(len(words))
+        if rng.random() < 0.3:
+            at = rng.choice([i for i in range(len(words)) if words[i]])
+        choice = rng.random()
+        if choice < 0.4:
+            words[at] ^= np.uint32(1 << rng.randrange(32))
+        elif choice < 0.6:
+            words[at] = words[rng.randrange(len(words))]
+        elif choice < 0.8:
+            words[at] = 0x4B500000 + rng.randint(0, frames)
+        else:
+            words[at] = rng.choice((0, 1, 3, 4, 8, 0xFFFFFFFF, 0x80000000, 4 * rng.randrange(200)))
+    return words.tobytes()
+
+
+def test_decode_survives_noise_in_every_word() -> None:
+    """Right magic and hash, all else random, with cursors in range: the walk meets every kind of wrong word."""
+    for seed in range(300):
+        rng = random.Random(seed)
+        plan = random_plan(random.Random(seed % 20))
+        layout = plan.layout(strategy=rng.choice(("saturate", "ring")), words_per_warp=32)
+        run = run_cta(plan, layout, random.Random(seed), CtaSetting(CTAID))
+        words = np.frombuffer(run.data, np.uint32).copy()
+        for at in range(16, len(words)):
+            words[at] = rng.choice((rng.getrandbits(32), 0x4B500000 + rng.randint(0, len(plan.frames)), 4 * rng.randrange(40)))
+        native, reference = outcome(layout, words.tobytes())
+        assert (native is None) == (reference is None)
+        if native is not None:
+            assert_equal(native, reference)

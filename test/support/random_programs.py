@@ -1,0 +1,43 @@
+"""Random structured programs, for the property tests of the encoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.programs import If, Loop, Mark, Node, Plan, Region, Return, Role, Work, plan_program
+
+if TYPE_CHECKING:
+    import random
+
+_KINDS = ("load", "dot", "async_wait", "store", "user")
+
+
+def random_plan(rng: random.Random, *, max_gap: int = 50) -> Plan:
+    """One to three roles of one or two warps; the first runs a kernel region. Work takes up to `max_gap` cycles."""
+    roles = [Role("default", rng.randint(1, 2), [Region("kernel", random_body(rng, rng.randint(1, 4), max_gap))])]
+    for index in range(rng.choice((0, 0, 1, 2))):
+        roles.append(Role(f"partition{index}", 1, random_body(rng, 3, max_gap)))
+    return plan_program(roles, kernel=f"kernel{rng.randint(0, 9)}")
+
+
+def random_body(rng: random.Random, depth: int, max_gap: int, *, trips: tuple[int, ...] = (0, 0, 1, 2, 3, 7)) -> list[Node]:
+    """Up to five nodes, `depth` levels of control flow."""
+    body: list[Node] = []
+    for _ in range(rng.randint(0, 5)):
+        choice = rng.random()
+        if depth and choice < 0.25:
+            before = random_body(rng, depth - 1, max_gap) if rng.random() < 0.2 else []
+            inner = random_body(rng, depth - 1, max_gap)
+            body.append(Loop(inner, trips, before, iterations=rng.random() < 0.8))
+        elif depth and choice < 0.4:
+            body.append(If(random_body(rng, depth - 1, max_gap), random_body(rng, depth - 1, max_gap)))
+        elif depth and choice < 0.43:
+            body.append(If([Work(high=max_gap), Return()]))
+        elif choice < 0.5:
+            body.append(Mark())
+        elif choice < 0.8:
+            inside = random_body(rng, depth - 1, max_gap) if depth and rng.random() < 0.5 else [Work(high=max_gap)]
+            body.append(Region(rng.choice(_KINDS), inside))
+        else:
+            body.append(Work(high=max_gap))
+    return body
