@@ -13,7 +13,6 @@ import difflib
 import os
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kperfir.errors import ConfigError, KPerfWarning
@@ -77,11 +76,10 @@ def _one_of(*choices: str) -> Callable[[object], str]:
     return parse
 
 
-def _path(value: object) -> Path:
+def _path(value: object) -> str:
     if not str(value):
         raise ValueError("a file or folder name")
-    # `Path` drops a trailing slash, which is how a folder that does not exist yet is named.
-    return Path(str(value)) / "." if str(value).endswith("/") else Path(str(value))
+    return str(value)
 
 
 def _setting(noun: str, default: object, parse: Callable[[object], Any], meaning: str) -> Any:
@@ -93,9 +91,9 @@ def _setting(noun: str, default: object, parse: Callable[[object], Any], meaning
 class Options:
     """All settings of one profiling session. Build with `resolve`, which also reads the environment."""
 
-    # ruff: noqa: RUF009 - `_setting` makes dataclass fields.
     active: bool = _setting("", False, _flag, "1 profiles every kernel of the process, with no change to the script")
-    out: Path | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
+    # Not a `Path`, which would drop a trailing slash: that is how a folder that does not exist yet is named.
+    out: str | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
     kernels: tuple[str, ...] = _setting("KERNELS", ("*",), _names, "kernels to record: shell patterns, comma separated")
     regions: tuple[str, ...] = _setting("REGIONS", ("auto",), _names, "what to record inside a kernel: auto, or kinds")
     device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto: simt if no GPU is visible")

@@ -149,7 +149,8 @@ def storage_of(argument: object, name: str) -> Storage | None:
 def is_numpy_array(argument: object) -> bool:
     """Tell whether `argument` is a NumPy array, without importing NumPy."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(argument, numpy.ndarray)
+    # Not isinstance: it may ask the argument for its class, which some objects on the heap answer with side effects.
+    return numpy is not None and issubclass(type(argument), numpy.ndarray)
 
 
 def _numpy_storage(array: np.ndarray[Any, Any], name: str) -> Storage:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import gc
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from kperfir.runtime.arrays import Storage, is_numpy_array, storage_of
@@ -85,7 +86,7 @@ def _reachable_objects() -> Iterator[object]:
     # The collector does not track NumPy arrays: they are found through what refers to them, local variables included.
     for candidate in gc.get_objects():
         yield candidate
-        if not isinstance(candidate, type(sys)):  # A module's dict is tracked itself.
+        if type(candidate) is not ModuleType:  # A module's dict is tracked itself.
             yield from gc.get_referents(candidate)
     for frame in sys._current_frames().values():
         while frame is not None:

@@ -217,7 +217,7 @@ def rank() -> int | None:
     return None
 
 
-def capture_path(out: Path | None, folder: Path, *, child: bool) -> Path:
+def capture_path(out: str | None, folder: Path, *, child: bool) -> Path:
     """Return the file that this process writes.
 
     Args:
@@ -226,10 +226,11 @@ def capture_path(out: Path | None, folder: Path, *, child: bool) -> Path:
         child: Some ancestor of this process writes a file too, maybe under the same `out`.
     """
     ranks = [] if rank() is None else [f"rank{rank()}"]
-    if out is None or out.name in ("", ".") or (folder / out).is_dir():
+    if out is None or out.endswith("/") or (folder / out).is_dir():
         host = socket.gethostname().split(".")[0] or "localhost"
         return folder / (out or "") / ("-".join(["kperf", host, str(os.getpid()), *ranks]) + ".kpf")
-    return folder / out.with_stem("-".join([out.stem, *([str(os.getpid())] if child else []), *ranks]))
+    path = folder / out
+    return path.with_stem("-".join([path.stem, *([str(os.getpid())] if child else []), *ranks]))
 
 
 def is_descendant() -> bool:

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kperfir import config
+from kperfir.errors import ConfigError, KPerfWarning
+
+
+def test_resolve_prefers_arguments_then_environment_then_defaults() -> None:
+    environment = {"TRITON_KPERF_LAUNCHES": "3", "TRITON_KPERF_KERNELS": "a*, b", "TRITON_KPERF_OUT": "x.kpf"}
+    options = config.resolve(environment, launches=5)
+    assert options.launches == 5
+    assert options.kernels == ("a*", "b")
+    assert options.out == "x.kpf"
+    assert options.strategy == "saturate"
+
+
+def test_resolve_ignores_arguments_that_are_none() -> None:
+    assert config.resolve({"TRITON_KPERF_STRATEGY": "ring"}, strategy=None).strategy == "ring"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("4096", 4096), ("64KiB", 65536), ("2m", 2 << 20), ("1 GiB".replace(" ", ""), 1 << 30)]
+)
+def test_resolve_reads_sizes_with_units(text: str, expected: int) -> None:
+    assert config.resolve({"TRITON_KPERF_FILE_BYTES": text}).file_bytes == expected
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("TRITON_KPERF", "maybe"),
+        ("TRITON_KPERF_LAUNCHES", "-1"),
+        ("TRITON_KPERF_FILE_BYTES", "12 parsecs"),
+        ("TRITON_KPERF_DEVICE", "tpu"),
+        ("TRITON_KPERF_STRATEGY", "first"),
+        ("TRITON_KPERF_KERNELS", " , "),
+    ],
+)
+def test_resolve_names_variable_value_and_choices_when_a_value_is_bad(variable: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.resolve({variable: value})
+    assert caught.value.code == "bad-option"
+    assert variable in caught.value.where
+    assert value in caught.value.found
+    assert caught.value.expected
+
+
+def test_resolve_suggests_a_name_when_an_argument_is_unknown() -> None:
+    with pytest.raises(ConfigError, match="did you mean kernels"):
+        config.resolve({}, kernel="x")
+
+
+def test_resolve_warns_with_a_suggestion_when_a_variable_is_unknown() -> None:
+    with pytest.warns(KPerfWarning, match="TRITON_KPERF_KERNEL; did you mean TRITON_KPERF_KERNELS"):
+        config.resolve({"TRITON_KPERF_KERNEL": "x"})
+
+
+def test_resolve_does_not_warn_of_the_mark_that_processes_leave() -> None:
+    config.resolve({config.OWNER_VARIABLE: "1"})
+
+
+def test_environment_of_options_resolves_to_them_again() -> None:
+    options = config.resolve(
+        {}, out="d/x.kpf", kernels="a,b*", device="simt", launches=0, file_bytes="1MiB", quiet="yes", strategy="ring"
+    )
+    assert config.resolve(options.to_environment()) == options
+
+
+def test_variables_all_have_a_meaning() -> None:
+    assert all(name.startswith("TRITON_KPERF") and meaning for name, meaning in config.variables().items())
+
+
+def test_folder_that_does_not_exist_yet_keeps_its_slash() -> None:
+    from kperfir.runtime.recorder import capture_path
+
+    out = config.resolve({}, out="new/").out
+    assert capture_path(out, Path("/w"), child=False).parent == Path("/w/new")

@@ -1,0 +1,330 @@
+"""Sessions around launches on a device that runs nothing and a compiler hook that changes no code."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+import kperfir
+from kperfir import session
+from kperfir.errors import CaptureError, DeviceError, KPerfWarning, UsageError
+from kperfir.runtime import recorder
+from support import fake_hook, fake_simt
+
+pytestmark = pytest.mark.usefixtures("fake_native", "fake_compiler")
+
+
+@triton.jit
+def fill_kernel(target, count, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(target + offsets, 1.0, mask=offsets < count)
+
+
+def launch(ctas: int = 2) -> None:
+    target = np.zeros(256, np.float32)
+    fill_kernel[(ctas,)](target, 256, BLOCK=128)
+
+
+@pytest.fixture
+def profile(chip_file: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """`kperfir.profile` on the fake device, whose kernels leave records."""
+
+    def act_as_kernel(launch: Any) -> None:
+        address = int.from_bytes(launch.params[-1], "little")
+        if not address:
+            return
+        records = fake_hook.records(launch.grid[0])
+        size, name, _ = next(v for k, v in launch.ranges.items() if k == address)
+        assert (size, name) == (len(records), "profile scratch")
+        import ctypes
+
+        assert not any(ctypes.string_at(address, size)), "the buffer is zeroed"
+        ctypes.memmove(address, records, size)
+
+    made = fake_simt.Device.__init__
+
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        self.on_launch = act_as_kernel
+
+    monkeypatch.setattr(fake_simt.Device, "__init__", make)
+
+    def with_device(out: str | None = None, **options: Any) -> session.Profile:
+        return kperfir.profile(out, device="simt", simt_chip=chip_file, **options)
+
+    yield with_device
+    assert session._runtime.current() is None
+
+
+def capture(path: Path) -> Any:
+    from kperfir.capture.reader import Capture
+
+    return Capture.open(path)
+
+
+def test_profile_keeps_the_launches_of_the_block(profile: Any) -> None:
+    with profile("out.kpf") as p:
+        launch(2)
+        launch(3)
+    launch_records = capture(p.path).launches
+    assert p.path == Path.cwd() / "out.kpf"
+    assert [record.grid for record in launch_records] == [(2, 1, 1), (3, 1, 1)]
+    assert [record.cycles for record in launch_records] == [1000, 1000]
+    assert bytes(launch_records[1].read()[1]) == fake_hook.records(3)
+    assert dict(p.summary.kept) == {"fill_kernel": 2}
+
+
+def test_profile_says_what_was_captured_on(profile: Any) -> None:
+    with profile("out.kpf") as p:
+        launch()
+    opened = capture(p.path)
+    assert opened.process["simulated"] is True
+    assert opened.process["chip"] == "tiny"
+    assert opened.process["clock_hz"] == 1e9
+    assert opened.process["versions"]["triton"] == triton.__version__
+    facts = opened.kernels[0].facts
+    assert facts["num_warps"] == 4
+    assert facts["constants"] == {"BLOCK": 128}
+    assert facts["file"] == __file__
+
+
+def test_launches_outside_the_block_are_not_instrumented(profile: Any) -> None:
+    with profile("out.kpf") as p:
+        launch()
+    with profile("other.kpf") as q:
+        pass
+    assert len(capture(p.path).launches) == 1
+    assert not q.path.exists()
+
+
+def test_bound_per_kernel_keeps_the_first_and_counts_the_rest(profile: Any) -> None:
+    with profile("out.kpf", launches=2) as p:
+        for _ in range(5):
+            launch()
+    assert len(capture(p.path).launches) == 2
+    assert dict(p.summary.skipped) == {("fill_kernel", "launches-per-kernel"): 3}
+    assert "not kept: 3 past the bound per kernel (TRITON_KPERF_LAUNCHES)" in str(p.summary)
+
+
+def test_launches_of_the_autotuner_do_not_use_up_the_bound(profile: Any) -> None:
+    configs = [triton.Config({"BLOCK": size}) for size in (64, 128, 256)]
+    tuned = triton.autotune(configs, key=["count"])(fill_kernel)
+    with profile("out.kpf", launches=1) as p:
+        tuned[lambda meta: (triton.cdiv(256, meta["BLOCK"]),)](np.zeros(256, np.float32), 256)
+    assert dict(p.summary.kept) == {"fill_kernel": 1}
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.AUTOTUNING): 3}
+
+
+def test_inner_session_gets_the_launches_and_the_outer_gets_them_back(profile: Any) -> None:
+    with profile("outer.kpf") as outer:
+        launch()
+        with profile("inner.kpf", strategy="ring") as inner:
+            launch()
+            launch()
+        launch()
+    assert len(capture(outer.path).launches) == 2
+    assert len(capture(inner.path).launches) == 2
+
+
+def test_second_session_of_one_name_does_not_overwrite_the_first(profile: Any) -> None:
+    paths = []
+    for _ in range(2):
+        with profile() as p:
+            launch()
+        paths.append(p.path)
+    assert paths[0] != paths[1]
+    assert all(path.exists() for path in paths)
+    assert paths[0].name.endswith(f"-{os.getpid()}.kpf")
+
+
+def test_profile_cannot_be_entered_twice(profile: Any) -> None:
+    p = profile("out.kpf")
+    with p:
+        pass
+    with pytest.raises(UsageError, match="once"), p:
+        pass
+
+
+def test_profile_refuses_a_folder_that_is_not_there(profile: Any) -> None:
+    with pytest.raises(CaptureError, match="no such folder"), profile("nowhere/out.kpf"):
+        pass
+
+
+def test_error_in_the_block_leaves_a_readable_file_and_nothing_switched_on(profile: Any) -> None:
+    p = profile("out.kpf")
+
+    def fail_inside() -> None:
+        with p:
+            launch()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_inside()
+    assert len(capture(p.path).launches) == 1
+
+
+def test_everything_is_switched_off_after_the_last_session(profile: Any) -> None:
+    from triton.compiler.compiler import CompiledKernel
+    from triton.runtime import _allocation
+    from triton.runtime.autotuner import Autotuner
+
+    config = sys.modules["triton.runtime.driver"].driver
+
+    def state() -> list[Any]:
+        return [
+            vars(CompiledKernel)["run"], Autotuner._bench, _allocation._profile_allocator.get(),
+            triton.knobs.runtime.add_stages_inspection_hook, config._default, config._active,
+        ]  # fmt: skip
+
+    before = state()
+    with profile("out.kpf"):
+        launch()
+        assert state() != before
+    assert state() == before
+
+
+def test_kernel_compiled_past_kperfir_warns_once_and_is_counted(profile: Any) -> None:
+    with profile("out.kpf") as p:
+        triton.knobs.runtime.add_stages_inspection_hook = lambda *args: ("mine", "mine") if not args else None
+        try:
+            with pytest.warns(KPerfWarning, match="fill_kernel runs without instrumentation"):
+                launch()
+            launch()
+        finally:
+            triton.knobs.runtime.add_stages_inspection_hook = fake_hook._installed[-1][0]
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.NOT_INSTRUMENTED): 2}
+    assert str(p.summary) == "no launch recorded; not kept: 2 not instrumented"
+
+
+def test_kernel_that_is_not_to_be_recorded_does_not_warn(profile: Any) -> None:
+    with profile("out.kpf", kernels="matmul*") as p:
+        triton.knobs.runtime.add_stages_inspection_hook = None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                launch()
+        finally:
+            triton.knobs.runtime.add_stages_inspection_hook = fake_hook._installed[-1][0]
+    assert not p.summary.skipped
+
+
+def test_launch_that_fails_raises_to_the_program_and_is_counted(profile: Any) -> None:
+    def fault(_: Any) -> None:
+        raise fake_simt.Error("deadlock", "barrier 0", kernel="fill_kernel")
+
+    with profile("out.kpf") as p:
+        launch()
+        device = fake_simt.Device.created[-1]
+        kernel, device.on_launch = device.on_launch, fault
+        with pytest.raises(DeviceError, match="deadlock"):
+            launch()
+        device.on_launch = kernel
+        launch()
+    assert len(capture(p.path).launches) == 2
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 1}
+
+
+def test_file_that_cannot_be_written_warns_and_the_program_goes_on(profile: Any) -> None:
+    with profile("out.kpf") as p:
+        p.path.mkdir()
+        with pytest.warns(KPerfWarning, match="cannot be written"):
+            launch()
+        launch()
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 2}
+
+
+def test_foreign_profile_allocator_serves_launches_that_are_not_ours(profile: Any) -> None:
+    from triton.runtime import _allocation
+
+    from kperfir.runtime.device import HostBuffer
+
+    asked: list[int] = []
+
+    def foreign(size: int, alignment: int, stream: int | None) -> HostBuffer:
+        asked.append(size)
+        return HostBuffer(size, alignment)
+
+    triton.runtime._allocation.set_profile_allocator(foreign)
+    try:
+        with profile("out.kpf", launches=1) as p:
+            launch()
+            assert asked == []
+            launch()
+            assert asked == [2 * fake_hook.LAYOUT.cta_bytes]
+        assert _allocation._profile_allocator.get() is foreign
+    finally:
+        triton.runtime._allocation.set_profile_allocator(None)
+    assert len(capture(p.path).launches) == 1
+
+
+def test_inner_session_cannot_ask_for_another_device(profile: Any) -> None:
+    with profile("out.kpf"):
+        launch()
+        with pytest.raises(UsageError, match="same device"), kperfir.profile("inner.kpf", device="cuda"):
+            pass
+        launch()
+
+
+def test_process_session_reports_at_the_end(profile: Any, options: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from dataclasses import replace
+
+    session.start_process_session(replace(options, out="all.kpf"))
+    running = session._runtime.current()
+    assert running is not None
+    launch()
+    session._end_process_session(running)
+    session._runtime.pop(running)
+    atexit.unregister(session._end_process_session)
+    line = capsys.readouterr().err
+    assert line.startswith("kperfir: 1 launch of 1 kernel in ")
+    assert "all.kpf (simulated time)" in line
+    assert line.count("\n") == 1
+
+
+class TestNames:
+    def test_default_name_has_host_and_process(self, tmp_path: Path) -> None:
+        name = recorder.capture_path(None, tmp_path, child=False).name
+        assert name.startswith("kperf-")
+        assert name.endswith(f"-{os.getpid()}.kpf")
+
+    def test_folder_gets_the_default_name_inside(self, tmp_path: Path) -> None:
+        (tmp_path / "traces").mkdir()
+        for out in ("traces", "new/"):
+            path = recorder.capture_path(out, tmp_path, child=True)
+            assert path.parent == tmp_path / out.rstrip("/")
+            assert path.name.startswith("kperf-")
+
+    def test_descendants_and_ranks_do_not_share_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert recorder.capture_path("x.kpf", tmp_path, child=False) == tmp_path / "x.kpf"
+        assert recorder.capture_path("x.kpf", tmp_path, child=True) == tmp_path / f"x-{os.getpid()}.kpf"
+        monkeypatch.setenv("RANK", "3")
+        assert recorder.capture_path("x.kpf", tmp_path, child=False) == tmp_path / "x-rank3.kpf"
+        assert recorder.capture_path(None, tmp_path, child=False).name.endswith(f"-{os.getpid()}-rank3.kpf")
+
+
+def test_forked_child_writes_a_file_of_its_own(profile: Any) -> None:
+    with profile("out.kpf") as p:
+        launch()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                launch(1)
+                launch(1)
+                status = 0 if p.path.name == f"out-{os.getpid()}.kpf" else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        launch()
+    assert len(capture(p.path).launches) == 2
+    assert len(capture(p.path.with_stem(f"out-{child}")).launches) == 2
