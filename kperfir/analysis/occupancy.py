@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from kperfir.analysis.warp_time import cta_cycles
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def cta_cycles(spans: pd.DataFrame) -> pd.DataFrame:
+    """Where each CTA ran and when: ``launch, cta, kernel, sm, start_cycles, end_cycles``, first start to last end."""
+    grouped = spans.groupby(["launch", "cta"], sort=True, observed=True)
+    return grouped.agg(
+        kernel=("kernel", "first"),
+        sm=("sm", "first"),
+        start_cycles=("start_cycles", "min"),
+        end_cycles=("end_cycles", "max"),
+    ).reset_index()
 
 
 def sm_occupancy(spans: pd.DataFrame) -> pd.DataFrame:

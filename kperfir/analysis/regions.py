@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from kperfir.analysis.self_time import self_cycles
-from kperfir.analysis.warp_time import warp_cycles, warp_spread
+from kperfir.analysis.warp_spread import warp_spread
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 KEYS = {
@@ -20,23 +22,23 @@ KEYS = {
 }
 
 
-def region_statistics(spans: pd.DataFrame, tracks: pd.DataFrame, by: str = "region") -> pd.DataFrame:
-    """One row per group, in program order.
+def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], by: str = "region") -> pd.DataFrame:
+    """One row per group, kernels in the order of `kernel_cycles`, groups in program order.
 
-    A span inside another of its own group (an iteration on the line of its loop) counts for neither count nor total, so
-    no cycle counts twice. A span that lacks its end counts for the total, up to the last that is known of its warp, but
-    not for mean and percentiles.
+    A span inside another of its own group (an iteration on the line of its loop) counts for neither count nor total,
+    so no cycle counts twice. A span that lacks its end counts for the total, up to the last that is known of its warp,
+    but not for mean and percentiles.
 
     Args:
         spans: As `Timeline.spans`.
-        tracks: As `Timeline.tracks`.
+        kernel_cycles: Per kernel, the lifetimes of its CTAs summed over their warps: what a share is a share of.
         by: Key of `KEYS`.
 
     Returns:
         The columns of ``KEYS[by]``, then ``depth`` (of the outermost span), ``count``, ``incomplete`` (of count),
-        ``total_cycles``, ``self_cycles``, ``mean_cycles``, ``p50_cycles``, ``p95_cycles``, ``max_cycles``, ``mean_ns``,
-        ``share`` and ``self_share`` (of the CTAs' time, summed over their warps: 1.0 is all warps all the time), and
-        ``warp_spread`` (see `warp_time.warp_spread`).
+        ``total_cycles``, ``self_cycles``, ``mean_cycles``, ``p50_cycles``, ``p95_cycles``, ``max_cycles``,
+        ``mean_ns``, ``share`` and ``self_share`` (1.0 is all warps all the time), ``warp_spread`` (see `warp_spread`).
+        By region they agree with `Timeline.summary`.
     """
     keys = list(KEYS[by])
     groups = spans.groupby(keys, observed=True, sort=False)
@@ -44,15 +46,13 @@ def region_statistics(spans: pd.DataFrame, tracks: pd.DataFrame, by: str = "regi
     outermost = spans[_outermost(spans["parent"].to_numpy(), group)]
     complete = outermost[outermost["complete"]].groupby(keys, observed=True, sort=False)
     own = pd.Series(self_cycles(spans), spans.index).groupby(group).sum()
-    first = groups[["region", "depth"]].min()
 
-    table = first.join(
-        outermost.groupby(keys, observed=True, sort=False).agg(
-            count=("complete", "size"), complete=("complete", "sum"), total_cycles=("duration_cycles", "sum")
-        )
-    )
-    table["incomplete"] = table["count"] - table["complete"]
+    table = groups[["region", "depth"]].min()
     table["self_cycles"] = own.to_numpy()
+    counted = outermost.groupby(keys, observed=True, sort=False)
+    table["count"] = counted.size()
+    table["incomplete"] = table["count"] - counted["complete"].sum()
+    table["total_cycles"] = counted["duration_cycles"].sum()
     durations = complete["duration_cycles"]
     table["mean_cycles"] = durations.mean()
     table["p50_cycles"] = durations.quantile(0.5)
@@ -61,16 +61,27 @@ def region_statistics(spans: pd.DataFrame, tracks: pd.DataFrame, by: str = "regi
     table["mean_ns"] = complete["duration_ns"].mean()
     table["warp_spread"] = warp_spread(outermost, keys)
     table = table.reset_index()
-    lifetime = table["kernel"].map(warp_cycles(spans, tracks)).astype(float).replace(0.0, np.nan)
-    table["share"] = (table["total_cycles"] / lifetime).fillna(0.0)
-    table["self_share"] = (table["self_cycles"] / lifetime).fillna(0.0)
-    table = table.sort_values(["kernel", "region"], kind="stable", ignore_index=True)
+    kernels = table["kernel"].astype(object)
+    lifetime = kernels.map(dict(kernel_cycles)).astype("float64")
+    table["share"] = table["total_cycles"] / lifetime
+    table["self_share"] = table["self_cycles"] / lifetime
+    rank = kernels.map({kernel: number for number, kernel in enumerate(kernel_cycles)}).to_numpy()
+    table = table.iloc[np.lexsort((table["region"], rank))].reset_index(drop=True)
     return table[
         [
             *keys, "depth", "count", "incomplete", "total_cycles", "self_cycles", "mean_cycles", "p50_cycles",
             "p95_cycles", "max_cycles", "mean_ns", "share", "self_share", "warp_spread",
         ]
     ]  # fmt: skip
+
+
+def kernel_cycles_of(summary: pd.DataFrame) -> dict[str, float]:
+    """What the shares in a `Timeline.summary` are shares of: per kernel, CTA lifetimes summed over warps."""
+    cycles: dict[str, float] = {}
+    for kernel, rows in summary.groupby("kernel", observed=True, sort=False):
+        largest = rows.sort_values("share", na_position="first").iloc[-1]
+        cycles[str(kernel)] = largest["total_cycles"] / largest["share"] if largest["share"] > 0 else float("nan")
+    return cycles
 
 
 def _outermost(parent: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -16,6 +16,6 @@ def self_cycles(spans: pd.DataFrame) -> NDArray[np.int64]:
     duration = spans["duration_cycles"].to_numpy()
     parent = spans["parent"].to_numpy()
     nested = parent >= 0
-    own = duration.astype(np.int64, copy=True)
+    own: NDArray[np.int64] = duration.astype(np.int64, copy=True)
     np.subtract.at(own, parent[nested], duration[nested])
     return own

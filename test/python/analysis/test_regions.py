@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 import pytest
 
-from kperfir.analysis.combine import combine
-from kperfir.analysis.occupancy import sm_occupancy
-from kperfir.analysis.regions import region_statistics
+from kperfir.analysis.occupancy import cta_cycles, sm_occupancy
+from kperfir.analysis.regions import kernel_cycles_of, region_statistics
 from kperfir.analysis.self_time import self_cycles
-from kperfir.analysis.warp_time import cta_cycles, slowest_warp
+from kperfir.analysis.warp_spread import warp_lag
+from kperfir.timeline import load
+from support.synthetic import CaptureShape, write_matmul_capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
 from support.toy_timeline import SPAN_COLUMNS, SPAN_DTYPES, toy_timeline
 
 
@@ -47,17 +53,16 @@ def spans() -> pd.DataFrame:
     )
 
 
-@pytest.fixture
-def tracks() -> pd.DataFrame:
-    return pd.DataFrame({"launch": [0, 0], "cta": [0, 0], "warp": [0, 1]})
+# One CTA of two warps lives for 200 cycles.
+CYCLES = {"k": 400}
 
 
 def test_self_time_is_what_children_leave(spans: pd.DataFrame) -> None:
     assert self_cycles(spans).tolist() == [20, 0, 10, 30, 30, 10, 120, 80]
 
 
-def test_statistics_by_region(spans: pd.DataFrame, tracks: pd.DataFrame) -> None:
-    table = region_statistics(spans, tracks).set_index("name")
+def test_statistics_by_region(spans: pd.DataFrame) -> None:
+    table = region_statistics(spans, CYCLES).set_index("name")
     assert list(table.index) == ["k", "loop", "iteration", "load"]
     assert table["count"].tolist() == [2, 1, 2, 3]
     assert table["total_cycles"].tolist() == [300, 80, 80, 120]
@@ -66,38 +71,37 @@ def test_statistics_by_region(spans: pd.DataFrame, tracks: pd.DataFrame) -> None
     assert table.loc["load", "p50_cycles"] == 30
     assert table.loc["load", "p95_cycles"] == pytest.approx(75)  # 30 + 0.9 * (80 - 30)
     assert table.loc["load", "max_cycles"] == 80
-    # The CTA lives 200 cycles and has two warps.
     assert table["share"].tolist() == [300 / 400, 80 / 400, 80 / 400, 120 / 400]
     assert table.loc["load", "self_share"] == 120 / 400
-    # Warp 0 spends 40 cycles in load, warp 1 spends 80.
-    assert table["warp_spread"].tolist() == [0.5, 0, 0, 0.5]
+    # Warp 0 spends 40 cycles in load, warp 1 spends 80: mean 60, standard deviation 20.
+    assert table["warp_spread"].tolist() == [50 / 150, 0, 0, 20 / 60]
 
 
-def test_statistics_by_line_do_not_count_an_iteration_and_its_loop(spans: pd.DataFrame, tracks: pd.DataFrame) -> None:
-    table = region_statistics(spans, tracks, by="line").set_index("line")
+def test_statistics_by_line_do_not_count_an_iteration_and_its_loop(spans: pd.DataFrame) -> None:
+    table = region_statistics(spans, CYCLES, by="line").set_index("line")
     assert table.loc[2, "total_cycles"] == 80
     assert table.loc[2, "count"] == 1
     assert table.loc[2, "self_cycles"] == 40
 
 
-def test_statistics_by_kind(spans: pd.DataFrame, tracks: pd.DataFrame) -> None:
-    table = region_statistics(spans, tracks, by="kind").set_index("kind")
+def test_statistics_by_kind(spans: pd.DataFrame) -> None:
+    table = region_statistics(spans, CYCLES, by="kind").set_index("kind")
     assert table.loc["load", "total_cycles"] == 120
     assert set(table.index) == {"kernel", "loop", "iteration", "load"}
 
 
-def test_incomplete_span_counts_for_total_but_not_for_mean(spans: pd.DataFrame, tracks: pd.DataFrame) -> None:
+def test_incomplete_span_counts_for_total_but_not_for_mean(spans: pd.DataFrame) -> None:
     spans.loc[7, "complete"] = False
-    load = region_statistics(spans, tracks).set_index("name").loc["load"]
+    load = region_statistics(spans, CYCLES).set_index("name").loc["load"]
     assert load["count"] == 3
     assert load["incomplete"] == 1
     assert load["total_cycles"] == 120
     assert load["mean_cycles"] == 20
 
 
-def test_region_without_complete_span_has_no_mean(spans: pd.DataFrame, tracks: pd.DataFrame) -> None:
+def test_region_without_complete_span_has_no_mean(spans: pd.DataFrame) -> None:
     spans["complete"] = spans["name"] != "loop"
-    loop = region_statistics(spans, tracks).set_index("name").loc["loop"]
+    loop = region_statistics(spans, CYCLES).set_index("name").loc["loop"]
     assert loop["incomplete"] == loop["count"] == 1
     assert pd.isna(loop["mean_cycles"])
 
@@ -105,24 +109,23 @@ def test_region_without_complete_span_has_no_mean(spans: pd.DataFrame, tracks: p
 @pytest.mark.parametrize("by", ["region", "line", "kind"])
 def test_self_times_add_up_to_the_kernels(by: str) -> None:
     timeline = toy_timeline()
-    table = region_statistics(timeline.spans, timeline.tracks, by)
+    table = region_statistics(timeline.spans, {"matmul": 1.0}, by)
     roots = timeline.spans[timeline.spans["parent"] < 0]["duration_cycles"].sum()
     assert table["self_cycles"].sum() == roots
 
 
 def test_no_spans_give_no_rows() -> None:
     timeline = toy_timeline()
-    assert region_statistics(timeline.spans.iloc[:0], timeline.tracks.iloc[:0]).empty
+    assert region_statistics(timeline.spans.iloc[:0], {}).empty
     assert sm_occupancy(timeline.spans.iloc[:0]).empty
 
 
 def test_cta_lives_from_first_start_to_last_end(spans: pd.DataFrame) -> None:
-    ctas = cta_cycles(spans)
-    assert ctas[["cta", "cycles"]].to_numpy().tolist() == [[0, 200]]
+    assert cta_cycles(spans)[["cta", "start_cycles", "end_cycles"]].to_numpy().tolist() == [[0, 0, 200]]
 
 
-def test_slowest_warp_and_its_lag(spans: pd.DataFrame) -> None:
-    assert slowest_warp(spans).to_numpy().tolist() == [[0, 0, 1, 100]]
+def test_lag_of_the_slowest_warp(spans: pd.DataFrame) -> None:
+    assert warp_lag(spans)[["cta", "warp", "lag_cycles"]].to_numpy().tolist() == [[0, 1, 100]]
 
 
 def test_occupancy_of_one_sm() -> None:
@@ -140,14 +143,16 @@ def test_occupancy_of_one_sm() -> None:
     assert row["max_resident"] == 2
 
 
-def test_captures_are_combined_without_mixing_launches() -> None:
-    captures = [toy_timeline(seed=seed) for seed in range(3)]
-    tables = combine(captures)
-    assert tables.launches["launch"].tolist() == list(range(6))
-    assert len(tables.spans) == sum(len(capture.spans) for capture in captures)
-    assert tables.spans["name"].dtype == "category"
-    nested = tables.spans[tables.spans["parent"] >= 0]
-    parents = tables.spans.loc[nested["parent"]]
-    assert (parents["launch"].to_numpy() == nested["launch"].to_numpy()).all()
-    alone = sum(region_statistics(c.spans, c.tracks)["total_cycles"].sum() for c in captures)
-    assert region_statistics(tables.spans, tables.tracks)["total_cycles"].sum() == alone
+def test_statistics_by_region_agree_with_the_summary(tmp_path: Path) -> None:
+    write_matmul_capture(tmp_path / "x.kpf", CaptureShape(launches=2, specialised=True, words_per_warp=60))
+    timeline = load(tmp_path / "x.kpf")
+    summary = timeline.summary()
+    table = region_statistics(timeline.spans, kernel_cycles_of(summary))
+    shared = [name for name in table.columns if name in summary.columns]
+    assert {"count", "self_cycles", "p95_cycles", "share", "warp_spread"} <= set(shared)
+    pd.testing.assert_frame_equal(
+        table[shared].sort_values("name", ignore_index=True),
+        summary[shared].sort_values("name", ignore_index=True),
+        check_dtype=False,
+        check_categorical=False,
+    )

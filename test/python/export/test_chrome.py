@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support.toy_timeline import ToyTimeline, toy_timeline
-from support.trace_processor import open_trace
 
 from kperfir.export import write_file
+from support.toy_timeline import ToyTimeline, toy_timeline
+from support.trace_processor import open_trace
 
 if TYPE_CHECKING:
     from pathlib import Path

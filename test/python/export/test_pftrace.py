@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
-from support.toy_timeline import ToyTimeline, toy_timeline
-from support.trace_processor import OpenTrace, open_trace
 
 from kperfir.export import pftrace
+from support.toy_timeline import ToyTimeline, toy_timeline
+from support.trace_processor import OpenTrace, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

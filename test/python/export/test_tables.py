@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from support.toy_timeline import ToyTimeline, toy_timeline
 
 from kperfir.errors import ExportError
 from kperfir.export import FORMATS, tables, write_file
+from support.toy_timeline import ToyTimeline, toy_timeline
 
 if TYPE_CHECKING:
     from pathlib import Path

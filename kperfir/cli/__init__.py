@@ -1,0 +1,1 @@
+"""The `kperfir` command: one file per verb."""

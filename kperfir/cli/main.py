@@ -1,0 +1,88 @@
+"""The `kperfir` command: finds the verb, runs it, turns what happens into an exit code.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but records were dropped. Data go to stdout, talk goes to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kperfir.errors import KPerfError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OK = 0
+FAILED = 1
+INCOMPLETE = 3
+
+# Verb to one line of help: so that neither help nor a verb imports the others.
+VERBS = {
+    "report": "Show where the time goes, per region and source line.",
+    "export": "Write a capture for Perfetto, Chrome, or as a table.",
+    "inspect": "Show what a .kpf file holds.",
+    "run": "Run a script with its Triton kernels profiled.",
+    "demo": "Profile two kernels on the simulated device and show the result.",
+    "doctor": "Check that kperfir works on this machine.",
+    "opt": "Run compiler passes on IR files.",
+    "version": "Show the version.",
+}
+
+
+class _Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"kperfir.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+def kperfir() -> None:
+    """Timelines from inside Triton kernels.
+
+    `TRITON_KPERF=1 python script.py`, or `kperfir run script.py`, writes a .kpf file; `kperfir report` and `kperfir
+    export` read it, on any machine. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but records were dropped.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. Errors are printed, never raised."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # Bars and dots are not worth an error where they cannot be shown.
+    try:
+        result = kperfir.main(args=arguments, prog_name="kperfir", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return FAILED
+    except KPerfError as error:
+        click.echo(f"kperfir: {error}", err=True)
+        return error.exit_code
+    except BrokenPipeError:
+        _let_go_of_stdout()
+        return OK  # Whoever reads has read enough, as in `kperfir report x.kpf | head`.
+    return result if isinstance(result, int) else OK
+
+
+def _let_go_of_stdout() -> None:
+    """Keep Python from failing again when it flushes at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)

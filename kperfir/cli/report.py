@@ -1,0 +1,228 @@
+"""`kperfir report`: where the time goes, per region, source line or kind."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import linecache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kperfir.cli.captures import exit_code, files_argument
+from kperfir.cli.table import Column, bar, console, count, percent, print_table
+from kperfir.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from kperfir.timeline import Timeline
+
+JSON_VERSION = 1
+_SOURCE_WIDTH = 60
+
+SORTS = {
+    "program": [],
+    "total": ["total_cycles"],
+    "self": ["self_cycles"],
+    "mean": ["mean_cycles"],
+    "p95": ["p95_cycles"],
+    "count": ["count"],
+    "spread": ["warp_spread"],
+}
+
+
+@click.command("report")
+@files_argument
+@click.option("--kernel", "pattern", metavar="GLOB", default="*", help="Only kernels whose name matches.")
+@click.option("--by", type=click.Choice(["region", "line", "kind"]), default="region", help="What a row stands for.")
+@click.option("--sort", type=click.Choice(list(SORTS)), help="Order of rows; default: program for regions, else self.")
+@click.option("--limit", type=click.IntRange(min=1), help="Rows per kernel at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: all columns, full precision.")
+def command(
+    files: tuple[Path, ...], pattern: str, by: str, sort: str | None, limit: int | None, *, as_json: bool
+) -> int:
+    """Show where the time goes.
+
+    Times are cycles of a warp; counts and times are summed over all warps, CTAs and launches of a kernel. "share" is
+    of the CTA's time: 100 % means all warps of the CTA from its start to its end. "self" leaves out regions nested
+    inside. "spread" is how much less time than the slowest warp of its CTA the fastest warp spends there. Several
+    FILEs, such as the ranks of a job, make one report.
+    """
+    from kperfir.timeline import load
+
+    timeline = load(*files)
+    report = build(
+        timeline, pattern=pattern, by=by, sort=sort or ("program" if by == "region" else "self"), limit=limit
+    )
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        _print(report)
+    return exit_code(report["dropped"])
+
+
+def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | None) -> dict[str, Any]:
+    """The report as JSON-ready data; docs/user-guide.md lists its fields.
+
+    Raises:
+        UsageError: ``no-such-kernel``.
+    """
+    from kperfir.analysis.occupancy import sm_occupancy
+    from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+    from kperfir.analysis.warp_spread import warp_lag
+
+    chosen = _chosen_kernels(timeline, pattern)
+    spans = timeline.spans
+    statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), by)
+    occupancy, lag = sm_occupancy(spans), warp_lag(spans)
+    kernels = []
+    for name in chosen:
+        rows = statistics[statistics["kernel"] == name]
+        if SORTS[sort]:
+            rows = rows.sort_values(SORTS[sort], ascending=False, kind="stable", na_position="last")
+        kernels.append(
+            {
+                "kernel": name,
+                "launches": _records(timeline.launches[timeline.launches["kernel"] == name]),
+                "sms": _records(occupancy[occupancy["kernel"] == name]),
+                "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
+                "rows_total": len(rows),
+                "rows": [_with_source(row) for row in _records(rows.head(limit) if limit else rows)],
+            }
+        )
+    return {
+        "kperfir_report": JSON_VERSION,
+        "files": timeline.metadata["files"],
+        "notes": timeline.notes,
+        "dropped": int(timeline.launches["dropped"].sum()),
+        "by": by,
+        "sort": sort,
+        "kernels": kernels,
+    }
+
+
+def _chosen_kernels(timeline: Timeline, pattern: str) -> list[str]:
+    names = list(dict.fromkeys(timeline.launches["kernel"].astype(str)))
+    chosen = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    if not chosen and pattern != "*":
+        raise UsageError(
+            "no-such-kernel",
+            what="no kernel has such a name",
+            where="--kernel",
+            found=pattern,
+            expected=", ".join(names) or "a capture with launches",
+            fix="quote the pattern, so that the shell leaves it alone",
+        )
+    return chosen
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else float(value)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values; what is not known is null."""
+    records: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", double_precision=15))
+    return records
+
+
+def _with_source(row: dict[str, Any]) -> dict[str, Any]:
+    if row.get("line", 0) > 0:
+        row["source"] = linecache.getline(row["file"], row["line"]).strip()
+    return row
+
+
+def _print(report: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    out = console()
+    for note in report["notes"]:
+        out.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+    if not report["kernels"]:
+        out.print("no launch was recorded")
+    for kernel in report["kernels"]:
+        out.print()
+        out.print(Text(kernel["kernel"], style="bold"))
+        out.print(Text(_describe_launches(kernel)))
+        print_table(out, _columns(kernel["rows"], report["by"], nested=report["sort"] == "program"))
+        hidden = kernel["rows_total"] - len(kernel["rows"])
+        if hidden:
+            out.print(Text(f"({hidden} more rows; --limit)", style="dim"))
+
+
+def _describe_launches(kernel: dict[str, Any]) -> str:
+    launches = kernel["launches"]
+    total, recorded = (sum(launch[key] for launch in launches) for key in ("ctas_total", "ctas_recorded"))
+    grids = dict.fromkeys("x".join(str(launch[f"grid_{axis}"]) for axis in "xyz") for launch in launches)
+    chips = dict.fromkeys(launch["chip"] + (" (simulated)" if launch["simulated"] else "") for launch in launches)
+    uncertain = [launch["ns_uncertainty"] for launch in launches if launch["ns_uncertainty"] is not None]
+    sms = len({sm["sm"] for sm in kernel["sms"]})
+    resident = max((sm["max_resident"] for sm in kernel["sms"]), default=0)
+    parts = [
+        f"{len(launches)} launch{'es' if len(launches) > 1 else ''}",
+        f"grid {', '.join(grids)}",
+        f"{total} CTAs" if recorded == total else f"{recorded} of {total} CTAs recorded",
+        f"{sms} SM{'s' if sms > 1 else ''}, at most {resident} of its CTAs on one at a time",
+        f"on {', '.join(chips)}",
+    ]
+    if kernel["mean_warp_lag_cycles"] is not None:
+        parts.append(f"last warp of a CTA {count(kernel['mean_warp_lag_cycles'])} cycles behind the first")
+    if uncertain:
+        parts.append(f"nanoseconds ± {max(uncertain):.3g}")
+    return " · ".join(parts)
+
+
+def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Column]:
+    def cells(key: str, spell: Callable[[Any], str]) -> list[str]:
+        return [spell(float("nan") if row[key] is None else row[key]) for row in rows]
+
+    columns = [_name_column(rows, by, nested=nested)]
+    columns += [
+        Column("count", cells("count", count), rank=4),
+        Column("total", cells("total_cycles", count), rank=2),
+        Column("share", cells("share", percent)),
+        Column("self", cells("self_share", percent), rank=1),
+        Column("", cells("self_share", bar), right=False, rank=9, style="cyan", for_terminals=True),
+        Column("mean", cells("mean_cycles", count), rank=3),
+        Column("p50", cells("p50_cycles", count), rank=6),
+        Column("p95", cells("p95_cycles", count), rank=5),
+        Column("spread", cells("warp_spread", percent), rank=7),
+    ]
+    if any(row["incomplete"] for row in rows):
+        no_end = [count(row["incomplete"]) if row["incomplete"] else "" for row in rows]
+        columns.append(Column("no end", no_end, rank=4, style="yellow"))
+    if by != "kind" and (by == "region" or any(row.get("source") for row in rows)):
+        columns.append(Column("source", _sources(rows, by), right=False, rank=8, style="dim"))
+    return columns
+
+
+def _name_column(rows: list[dict[str, Any]], by: str, *, nested: bool) -> Column:
+    if by == "region":
+        indent = "  " if nested else ""
+        return Column("region", [indent * row["depth"] + row["name"] for row in rows], right=False)
+    if by == "line":
+        return Column("line", _places(rows), right=False)
+    return Column("kind", [row["kind"] for row in rows], right=False)
+
+
+def _sources(rows: list[dict[str, Any]], by: str) -> list[str]:
+    """The text of the source lines where this machine has the file, else where they are."""
+    if by == "line":
+        return [row.get("source", "")[:_SOURCE_WIDTH] for row in rows]
+    return [
+        f"{row['line']}: {row['source'][:_SOURCE_WIDTH]}" if row.get("source") else place
+        for row, place in zip(rows, _places(rows), strict=True)
+    ]
+
+
+def _places(rows: list[dict[str, Any]]) -> list[str]:
+    """``file:line``, the file without its folder where that is clear."""
+    names: dict[str, set[str]] = {}
+    for row in rows:
+        names.setdefault(Path(row["file"]).name, set()).add(row["file"])
+    short = {file: name for name, files in names.items() if len(files) == 1 for file in files}
+    return [f"{short.get(row['file'], row['file'])}:{row['line']}" for row in rows]
