@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import weakref
 import zlib
 from dataclasses import dataclass, field
@@ -114,12 +115,7 @@ class Capture:
             CaptureError: ``file-missing``, ``not-a-kpf-file``, ``newer-format``, ``older-format``, ``corrupt-file``.
         """
         path = Path(path)
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise CaptureError(
-                "file-missing", where=str(path), found=error.strerror or str(error), fix="check the name of the file"
-            ) from None
+        fd = _open(path)
         try:
             capture = cls(path, *_check_file_header(path, _pread(fd, 0, kpf.FILE_HEADER_BYTES)), _fd=fd)
             _Scan(capture).run()
@@ -148,6 +144,26 @@ class Capture:
             why = f"{reason}, {bound}" if bound is not None else reason
             notes.append(f"{self.path.name}: {at_least}{count} launches of {name} were not kept ({why})")
         return notes
+
+
+def _open(path: Path) -> int:
+    try:
+        # A pipe without a writer must not block here; what it is, is asked next.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise CaptureError(
+                "not-a-kpf-file",
+                where=str(path),
+                found="a folder, pipe or device",
+                expected="a regular file",
+                fix="give a file that kperfir wrote",
+            )
+    except OSError as error:
+        raise CaptureError(
+            "file-missing", where=str(path), found=error.strerror or str(error), fix="check the name of the file"
+        ) from None
+    return fd
 
 
 def _pread(fd: int, offset: int, size: int) -> bytes:

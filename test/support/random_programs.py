@@ -20,7 +20,7 @@ def random_plan(rng: random.Random, *, max_gap: int = 50) -> Plan:
     return plan_program(roles, kernel=f"kernel{rng.randint(0, 9)}")
 
 
-def random_body(rng: random.Random, depth: int, max_gap: int, *, trips: tuple[int, ...] = (0, 0, 1, 2, 3, 7)) -> list[Node]:
+def random_body(rng: random.Random, depth: int, max_gap: int) -> list[Node]:
     """Up to five nodes, `depth` levels of control flow."""
     body: list[Node] = []
     for _ in range(rng.randint(0, 5)):
@@ -28,7 +28,7 @@ def random_body(rng: random.Random, depth: int, max_gap: int, *, trips: tuple[in
         if depth and choice < 0.25:
             before = random_body(rng, depth - 1, max_gap) if rng.random() < 0.2 else []
             inner = random_body(rng, depth - 1, max_gap)
-            body.append(Loop(inner, trips, before, iterations=rng.random() < 0.8))
+            body.append(Loop(inner, (0, 0, 1, 2, 3, 7), before, iterations=rng.random() < 0.8))
         elif depth and choice < 0.4:
             body.append(If(random_body(rng, depth - 1, max_gap), random_body(rng, depth - 1, max_gap)))
         elif depth and choice < 0.43:
