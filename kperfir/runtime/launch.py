@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from kperfir.runtime.device import ProfileBuffer, ProfileDevice
 
+# Keys of Triton's metadata that kperfir.compile.triton_hook writes.
 LAYOUT_KEY = "kperf_layout"
+REASON_KEY = "kperf_not_instrumented"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,9 @@ def describe_kernel(source: Any, metadata: Any) -> Kernel:
         facts["constants"] = {
             ".".join([names[path[0]], *map(str, path[1:])]): _plain(value) for path, value in source.constants.items()
         }
+    reason = getattr(metadata, REASON_KEY, "")
+    if reason:
+        facts["not_instrumented"] = reason
     layout = getattr(metadata, LAYOUT_KEY, None)
     return Kernel(metadata.name, layout if isinstance(layout, str) else "", facts)
 
