@@ -1,11 +1,9 @@
 //===- AmdLowering.cpp - Stamps and stores on AMD GPUs --------------------===//
 //
-// A store that is not enabled goes to an address outside of LDS, where the
-// hardware drops it. That costs one select per frame; a branch or a change of
-// the execution mask would cost several instructions per stamp.
-//
-// Segments in global memory are not supported (kperf-plan-buffer refuses), so
-// an i64 address here is only ever that of the final copy.
+// A store to LDS that is not enabled goes to an address outside of it, where
+// the hardware drops it. That costs one select per frame; a change of the
+// execution mask, as for stores to global memory, costs three instructions per
+// stamp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,33 +54,43 @@ public:
   }
 
   StorePlace prepare(LLVMBuilder &b, StorePlace place) const override {
+    if (isGlobal(place))
+      return {place.address, ballot(b, place.enabled)};
     return {b.select(place.enabled, place.address, b.constant(kNowhere)),
             Value()};
   }
 
   void stamp(LLVMBuilder &b, StorePlace place, uint32_t offset) const override {
     Value now = b.cast("llvm.trunc", readClock(b), b.i32());
-    write(b, place.address, offset, now);
+    store(b, place, offset, now);
   }
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
              Value word) const override {
-    if (place.enabled)
+    if (place.enabled && place.enabled.getType().isInteger(1))
       place = prepare(b, place);
-    write(b, place.address, offset, word);
+    if (isGlobal(place))
+      return runMasked(b, place, "global_store_dword $2, $3, off", offset,
+                       word);
+    b.inlineAsm("ds_write_b32 $0, $1 offset:" + Twine(offset), "v,v,~{memory}",
+                Type(), {place.address, word});
   }
 
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
+    constexpr uint32_t laps = record::kLapsWord * record::kWordBytes;
     place = prepare(b, place);
-    b.inlineAsm("ds_add_u32 $0, $1 offset:" +
-                    Twine(record::kLapsWord * record::kWordBytes),
-                "v,v,~{memory}", Type(), {place.address, b.constant(1)});
-    write(b, place.address, record::kLapEndWord * record::kWordBytes, lapEnd);
+    store(b, place, record::kLapEndWord * record::kWordBytes, lapEnd);
+    if (isGlobal(place))
+      return runMasked(b, place, "global_atomic_add $2, $3, off", laps,
+                       b.constant(1));
+    b.inlineAsm("ds_add_u32 $0, $1 offset:" + Twine(laps), "v,v,~{memory}",
+                Type(), {place.address, b.constant(1)});
   }
 
   Value load(LLVMBuilder &b, Value address, uint32_t offset) const override {
+    StringRef type = isGlobal({address, {}}) ? "!llvm.ptr<1>" : "!llvm.ptr<3>";
     Value pointer = b.cast("llvm.inttoptr", b.add(address, offset),
-                           parseType("!llvm.ptr<3>", b.i32().getContext()));
+                           parseType(type, b.i32().getContext()));
     return createNamed(
                b.builder, b.loc, "llvm.load", {b.i32()}, {pointer},
                {b.builder.getNamedAttr("volatile_", b.builder.getUnitAttr())})
@@ -103,10 +111,30 @@ public:
   }
 
 private:
-  static void write(LLVMBuilder &b, Value address, uint32_t offset,
-                    Value word) {
-    b.inlineAsm("ds_write_b32 $0, $1 offset:" + Twine(offset), "v,v,~{memory}",
-                Type(), {address, word});
+  static bool isGlobal(StorePlace place) {
+    return place.address.getType().isInteger(64);
+  }
+
+  /// The lanes in which `enabled` holds, as an execution mask.
+  static Value ballot(LLVMBuilder &b, Value enabled) {
+    OpBuilder &builder = b.builder;
+    return createNamed(
+               builder, b.loc, "llvm.call_intrinsic", {b.i64()}, {enabled},
+               {builder.getNamedAttr(
+                    "intrin", builder.getStringAttr("llvm.amdgcn.ballot.i64")),
+                builder.getNamedAttr("op_bundle_sizes",
+                                     builder.getDenseI32ArrayAttr({})),
+                builder.getNamedAttr("operandSegmentSizes",
+                                     builder.getDenseI32ArrayAttr({1, 0}))})
+        ->getResult(0);
+  }
+
+  static void runMasked(LLVMBuilder &b, StorePlace place, StringRef access,
+                        uint32_t offset, Value word) {
+    b.inlineAsm("s_mov_b64 $0, exec\n\ts_and_b64 exec, exec, $1\n\t" + access +
+                    " offset:" + Twine(offset) + "\n\ts_mov_b64 exec, $0",
+                "=&s,s,v,v,~{memory},~{scc}", b.i64(),
+                {place.enabled, place.address, word});
   }
 };
 

@@ -132,11 +132,6 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
              << " bytes of shared memory; a profile buffer needs "
              << plan.totalWarps * 4 * (header + minimum)
              << " (use buffer=auto or buffer=global)";
-    if (targetName.starts_with("hip:"))
-      return module.emitError()
-             << "a profile buffer in global memory is not supported on "
-             << targetName << "; the kernel uses " << used << " of " << limit
-             << " bytes of shared memory";
     if (plan.handsOver && room < kPointerSlotBytes)
       return module.emitError()
              << "the warp-specialised kernel uses all " << limit
