@@ -1,0 +1,196 @@
+//===- Device.cpp ---------------------------------------------------------===//
+
+#include "Simt/Device.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace kperfir::simt {
+
+namespace {
+/// Lets a kernel see its module's variables while it runs.
+class MappedGlobals {
+public:
+  MappedGlobals(GlobalMemory &memory, const Program &program) : memory(memory) {
+    for (const GlobalVariable &variable : program.globals) {
+      auto address = reinterpret_cast<uint64_t>(variable.data);
+      if (variable.bytes == 0 || memory.find(address))
+        continue;
+      memory.map(address, variable.bytes, variable.name, variable.writable);
+      mapped.push_back(address);
+    }
+  }
+  ~MappedGlobals() {
+    for (uint64_t address : mapped)
+      memory.unmap(address);
+  }
+  MappedGlobals(const MappedGlobals &) = delete;
+  MappedGlobals &operator=(const MappedGlobals &) = delete;
+
+private:
+  GlobalMemory &memory;
+  std::vector<uint64_t> mapped;
+};
+
+[[noreturn]] void reject(const Program &program, const std::string &what) {
+  throw std::invalid_argument("launch of " + program.kernel + ": " + what);
+}
+
+std::vector<uint8_t> packParams(const Program &program, const LaunchRequest &request) {
+  if (request.params.size() != program.params.size())
+    reject(program, "found " + std::to_string(request.params.size()) + " parameters, expected " +
+                        std::to_string(program.params.size()));
+  std::vector<uint8_t> block(std::max<size_t>(program.paramBytes, 8));
+  for (size_t i = 0; i < request.params.size(); ++i) {
+    const Parameter &param = program.params[i];
+    if (request.params[i].size() != param.bytes)
+      reject(program, "parameter " + std::to_string(i) + " (" + param.name + ", " + param.type +
+                          "): found " + std::to_string(request.params[i].size()) +
+                          " bytes, expected " + std::to_string(param.bytes));
+    std::copy(request.params[i].begin(), request.params[i].end(), block.begin() + param.offset);
+  }
+  return block;
+}
+
+std::string describe(const MmaShape &shape) {
+  return "m" + std::to_string(shape.m) + "n" + std::to_string(shape.n) + "k" +
+         std::to_string(shape.k) + "." + typeName(shape.typeD) + "." + typeName(shape.typeA) +
+         "." + typeName(shape.typeB) + "." + typeName(shape.typeC);
+}
+
+std::vector<MmaKernel> findMmaKernels(const Program &program) {
+  std::vector<MmaKernel> kernels;
+  HostIsa isa = detectHostIsa();
+  for (size_t i = 0; i < program.mmas.size(); ++i) {
+    kernels.push_back(findMmaKernel(program.mmas[i], isa));
+    if (kernels.back())
+      continue;
+    ErrorSite site;
+    site.kernel = program.kernel;
+    for (size_t pc = 0; pc < program.ops.size(); ++pc) {
+      if (program.ops[pc].opcode != Opcode::Mma || static_cast<size_t>(program.ops[pc].imm) != i)
+        continue;
+      const Instruction &instruction = program.instructionAt(static_cast<uint32_t>(pc));
+      site.opcode = instruction.mnemonic;
+      site.ptxLine = instruction.ptxLine;
+      site.file = program.files[instruction.file];
+      site.line = instruction.line;
+      break;
+    }
+    throw Error(ErrorKind::Unsupported, "mma shape " + describe(program.mmas[i]) +
+                                            " is not supported",
+                site);
+  }
+  return kernels;
+}
+
+/// Without timing: everything takes one cycle, and nothing has to queue.
+Chip withoutTiming(Chip chip) {
+  for (InstructionCost &cost : chip.costs)
+    cost = {1, 1};
+  chip.branchTakenCycles = chip.barrierReleaseCycles = chip.mbarrierWakeCycles = 1;
+  chip.sharedLatency = chip.l1Latency = 1;
+  chip.lsuQueueCycles = 1u << 30;
+  return chip;
+}
+} // namespace
+
+Device::Device(const DeviceOptions &options)
+    : settings(options), theChip(options.timing ? Chip::parse(options.chip)
+                                                : withoutTiming(Chip::parse(options.chip))),
+      system(theChip) {
+  if (options.threads == 0)
+    throw std::invalid_argument("a device needs at least one host thread (threads)");
+}
+
+void Device::prepare(Launch &launch, const Program &program,
+                     const LaunchRequest &request) const {
+  launch.program = &program;
+  launch.chip = &theChip;
+  launch.grid = request.grid;
+  launch.block = request.block;
+  launch.cluster = request.cluster;
+  launch.seed = settings.seed;
+  launch.log = request.log;
+  launch.timing = settings.timing;
+  launch.gridId = launches;
+
+  uint64_t threads = 1;
+  for (unsigned i = 0; i < 3; ++i) {
+    if (request.grid[i] == 0 || request.block[i] == 0)
+      reject(program, "a dimension of the grid or of the block is 0");
+    threads *= request.block[i];
+    if (program.reqntid[i] && program.reqntid[i] != request.block[i])
+      reject(program, "found " + std::to_string(request.block[i]) + " threads in dimension " +
+                          std::to_string(i) + ", expected " +
+                          std::to_string(program.reqntid[i]) + " (.reqntid)");
+  }
+  if (threads > theChip.maxThreadsPerCta)
+    reject(program, std::to_string(threads) + " threads per CTA; at most " +
+                        std::to_string(theChip.maxThreadsPerCta));
+  if (request.cluster != std::array<uint32_t, 3>{1, 1, 1})
+    throw Error(ErrorKind::Unsupported, "clusters of CTAs are not supported",
+                ErrorSite{.kernel = program.kernel});
+  if (launch.ctaCount() > 0x7FFFFFFF)
+    reject(program, "more than 2^31 - 1 CTAs");
+
+  launch.threadsPerCta = static_cast<uint32_t>(threads);
+  launch.warpsPerCta = (launch.threadsPerCta + kWarpSize - 1) / kWarpSize;
+  launch.dynamicSharedBytes = request.dynamicSharedBytes;
+  launch.sharedBytes =
+      std::max(program.sharedBytes, program.dynamicSharedBegin + request.dynamicSharedBytes);
+  launch.params = packParams(program, request);
+  launch.mmaKernels = findMmaKernels(program);
+  launch.costs = computeCosts(program, theChip);
+  if (!request.freeInstructions.empty()) {
+    if (request.freeInstructions.size() != program.instructions.size())
+      reject(program, "free instructions: found " +
+                          std::to_string(request.freeInstructions.size()) + " flags, expected " +
+                          std::to_string(program.instructions.size()));
+    for (size_t pc = 0; pc < launch.costs.size(); ++pc)
+      launch.costs[pc].free |= request.freeInstructions[program.instructionOf[pc]] != 0;
+  }
+}
+
+LaunchResult Device::launch(std::shared_ptr<const Program> program,
+                            const LaunchRequest &request) {
+  Launch launch;
+  launch.memory = &globalMemory;
+  prepare(launch, *program, request);
+
+  LaunchResult result;
+  uint32_t registers = request.registers ? request.registers : program->registers;
+  result.occupancy =
+      computeOccupancy(theChip, launch.warpsPerCta, registers, launch.sharedBytes);
+  if (result.occupancy.ctasPerSm == 0)
+    throw Error(ErrorKind::Limit,
+                "one CTA does not fit on an SM, limited by " +
+                    std::string(result.occupancy.limiter) + ": " +
+                    std::to_string(launch.warpsPerCta) + " warps, " + std::to_string(registers) +
+                    " registers per thread, " + std::to_string(launch.sharedBytes) +
+                    " bytes of shared memory",
+                ErrorSite{.kernel = program->kernel});
+
+  MappedGlobals globals(globalMemory, *program);
+  system.resetStatistics();
+  RunOptions options;
+  options.startCycle = nextCycle + theChip.launchCycles;
+  options.threads = settings.threads;
+  options.instructionLimit = settings.instructionLimit;
+  options.interrupt = request.interrupt;
+  RunResult run = runMachine(launch, system, result.occupancy, options);
+
+  ++launches;
+  nextCycle = run.endCycle;
+  result.startCycle = options.startCycle;
+  result.cycles = run.endCycle - options.startCycle;
+  result.ns = theChip.cyclesToNs(result.cycles);
+  result.ctas = launch.ctaCount();
+  result.statistics = run.statistics;
+  result.memory = system.statistics();
+  result.printed = std::move(run.printed);
+  result.log = std::move(run.log);
+  return result;
+}
+
+} // namespace kperfir::simt

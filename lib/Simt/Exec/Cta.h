@@ -1,0 +1,52 @@
+//===- Cta.h - State of one resident CTA ----------------------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_CTA_H
+#define KPERFIR_SIMT_EXEC_CTA_H
+
+#include "Simt/Exec/Memory.h"
+#include "Simt/Exec/Warp.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace kperfir::simt {
+
+inline constexpr unsigned kNumBarriers = 16;
+
+/// One of the CTA's named barriers, between two releases.
+struct NamedBarrier {
+  uint32_t arrived = 0;  // threads
+  uint32_t expected = 0; // threads; 0 = all that have not ended
+  std::vector<Warp *> waiting;
+  // bar.red: what the threads brought so far.
+  uint32_t votes = 0;
+  bool all = true;
+  bool any = false;
+};
+
+/// A warp that sleeps in mbarrier.try_wait until the phase ends.
+struct MbarrierWaiter {
+  Warp *warp;
+  uint32_t offset; // of the mbarrier in shared memory
+  uint32_t phase;  // the phase (0 or 1) that must end
+};
+
+struct Cta {
+  uint32_t linear = 0;
+  std::vector<std::unique_ptr<Warp>> warps;
+  SharedMemory shared;
+  std::vector<uint8_t> local; // localBytes for each thread
+  uint32_t localBytes = 0;    // per thread
+  std::array<NamedBarrier, kNumBarriers> barriers;
+  std::vector<MbarrierWaiter> waiters;
+  uint32_t threads = 0;
+  uint32_t unfinishedWarps = 0;
+  uint32_t blockedWarps = 0; // in state Barrier or Mbarrier
+  uint32_t pendingEvents = 0; // asynchronous arrivals still to come
+  uint64_t endCycle = 0;
+};
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_CTA_H

@@ -1,0 +1,218 @@
+//===- Exchange.cpp -------------------------------------------------------===//
+
+#include "Simt/Exec/Exchange.h"
+
+#include "Simt/Exec/AsyncCopy.h"
+#include "Simt/Exec/Atomic.h"
+#include "Simt/Exec/Transfer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+namespace kperfir::simt {
+
+namespace {
+unsigned firstLane(LaneMask lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
+} // namespace
+
+void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
+  const Sm *failed = nullptr;
+  order.clear();
+  for (std::unique_ptr<Sm> &sm : sms) {
+    if (sm->error && (!failed || sm->errorCycle < failed->errorCycle))
+      failed = sm.get();
+    for (GlobalRequest &request : sm->requests.entries)
+      order.push_back({request.cycle, sm.get(), &request});
+  }
+  // Entries of one SM are in the order of its queue already.
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Entry &a, const Entry &b) { return a.key < b.key; });
+  for (const Entry &entry : order) {
+    if (failed && entry.key > failed->errorCycle)
+      break;
+    execute(*entry.sm, *entry.request, end);
+  }
+  if (failed)
+    throw Error(*failed->error);
+  for (std::unique_ptr<Sm> &sm : sms)
+    sm->endExchange();
+}
+
+void Exchange::execute(Sm &sm, GlobalRequest &request, uint64_t end) {
+  switch (request.kind) {
+  case GlobalRequest::Kind::Load:
+    load(sm, request);
+    break;
+  case GlobalRequest::Kind::Store:
+    return store(sm, request);
+  case GlobalRequest::Kind::Atomic:
+    atomic(sm, request);
+    break;
+  case GlobalRequest::Kind::AsyncCopy:
+    copyAsync(sm, request);
+    break;
+  case GlobalRequest::Kind::AsyncArrive:
+    request.done = sm.answerArrive(request, end);
+    break;
+  }
+  // SMs are past the cycles before `end`.
+  sm.answer(request, std::max(request.done, end));
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+void Exchange::check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes) {
+  common = commonRange(*launch.memory, request.address, request.bytes, lanes,
+                       rangeHint[request.pc]);
+  if (common && (common->writable || !writes))
+    return launch.memory->place(*common);
+  for (LaneMask rest = lanes; rest; rest &= rest - 1) {
+    unsigned lane = firstLane(rest);
+    uint64_t address = request.address[lane];
+    const GlobalRange *range = launch.memory->resolve(address);
+    bool inside = range && range->contains(address, request.bytes);
+    if (inside && (range->writable || !writes)) {
+      launch.memory->place(*range);
+      continue;
+    }
+    char place[24];
+    std::snprintf(place, sizeof place, "0x%llx", static_cast<unsigned long long>(address));
+    std::string text = std::string(writes ? "write" : "read") + " of " +
+                       std::to_string(request.bytes) + " bytes at " + place;
+    text += inside ? " in the read-only range `" + range->name + "`"
+                   : " is out of bounds: " + launch.memory->describeNeighbours(address);
+    sm.fail(*request.warp, request.pc,
+            {ErrorKind::OutOfBounds, text, static_cast<int>(lane), address});
+  }
+}
+
+void Exchange::collectSectors(const GlobalRequest &request, LaneMask lanes, SectorList &list) {
+  if (common)
+    coalesce(*common, request.address, request.bytes, lanes, request.contiguous, list);
+  else
+    coalesceMapped(*launch.memory, request.address, request.bytes, lanes, list);
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+uint64_t Exchange::readSectors(Sm &sm, const GlobalRequest &request, const SectorList &list) {
+  uint64_t done = request.cycle + chip.l1Latency;
+  unsigned fetched = 0;
+  for (unsigned i = 0; i < list.count; ++i) {
+    uint64_t sector = list.sectors[i];
+    uint64_t *ready = nullptr;
+    if (request.cached)
+      if (Cache::Line *line = sm.l1.find(sector / kSectorsPerLine))
+        ready = &line->ready[sector % kSectorsPerLine];
+    if (ready && *ready < kUnresolved) {
+      done = std::max(done, *ready); // It hit, or another request brought it.
+      continue;
+    }
+    // The SM's port takes some bytes in a cycle.
+    uint64_t arrival = std::max(request.cycle, sm.portFree + fetched * kSectorBytes /
+                                                                 chip.smPortBytesPerCycle);
+    ++fetched;
+    uint64_t answered = system.read(sector, arrival);
+    if (ready && *ready == kUnresolved)
+      *ready = answered;
+    done = std::max(done, answered);
+  }
+  sm.portFree = std::max(sm.portFree, request.cycle) +
+                uint64_t(fetched) * kSectorBytes / chip.smPortBytesPerCycle;
+  return done;
+}
+
+void Exchange::load(Sm &sm, GlobalRequest &request) {
+  check(sm, request, request.mask, false);
+  ExecContext &context = request.warp->context;
+  const MicroOp &op = program.ops[request.pc];
+  if (request.contiguous)
+    loadContiguous(context, op, reinterpret_cast<const uint8_t *>(request.address[0]));
+  else
+    loadLanes(context, op, request.mask, request.address);
+  if (request.free)
+    return;
+  SectorList list;
+  collectSectors(request, request.mask, list);
+  request.done = readSectors(sm, request, list);
+}
+
+void Exchange::store(Sm &sm, GlobalRequest &request) {
+  check(sm, request, request.mask, true);
+  const uint8_t *values = sm.requests.data.data() + request.data;
+  if (request.contiguous) {
+    std::memcpy(reinterpret_cast<void *>(request.address[0]), values,
+                size_t(request.bytes) * kWarpSize);
+  } else {
+    for (LaneMask rest = request.mask; rest; rest &= rest - 1) {
+      unsigned lane = firstLane(rest);
+      std::memcpy(reinterpret_cast<void *>(request.address[lane]),
+                  values + size_t(lane) * request.bytes, request.bytes);
+    }
+  }
+  uint64_t done = request.cycle;
+  if (!request.free) {
+    SectorList list;
+    collectSectors(request, request.mask, list);
+    for (unsigned i = 0; i < list.count; ++i)
+      done = std::max(done, system.write(list.sectors[i], request.cycle));
+  }
+  sm.answer(request, done);
+}
+
+void Exchange::atomic(Sm &sm, GlobalRequest &request) {
+  check(sm, request, request.mask, true);
+  const MicroOp &op = program.ops[request.pc];
+  unsigned element = typeBits(op.type) / 8;
+  const uint8_t *operands = sm.requests.data.data() + request.data;
+  const uint8_t *replacements = operands + size_t(kWarpSize) * request.bytes;
+  alignas(64) uint8_t old[kWarpSize * 64];
+  uint64_t oldAddress[kWarpSize];
+  for (LaneMask rest = request.mask; rest; rest &= rest - 1) {
+    unsigned lane = firstLane(rest);
+    size_t at = size_t(lane) * request.bytes;
+    auto *memory = reinterpret_cast<uint8_t *>(request.address[lane]);
+    for (unsigned i = 0; i < request.bytes; i += element)
+      applyAtomic(static_cast<AtomicOp>(op.sub), op.type, memory + i, operands + at + i,
+                  replacements + at + i, old + at + i);
+    oldAddress[lane] = reinterpret_cast<uint64_t>(old + at);
+  }
+  if (op.opcode == Opcode::Atom) {
+    MicroOp result = op;
+    result.sub = static_cast<uint8_t>(typeBits(op.type)); // Ld's field for the register size.
+    loadLanes(request.warp->context, result, request.mask, oldAddress);
+  }
+  if (request.free)
+    return;
+  SectorList list;
+  collectSectors(request, request.mask, list);
+  auto lanes = static_cast<unsigned>(std::popcount(request.mask));
+  unsigned perSector = (lanes + list.count - 1) / std::max(list.count, 1u);
+  for (unsigned i = 0; i < list.count; ++i)
+    request.done =
+        std::max(request.done, system.atomic(list.sectors[i], request.cycle, perSector));
+}
+
+void Exchange::copyAsync(Sm &sm, GlobalRequest &request) {
+  AsyncOperands operands;
+  std::memcpy(&operands, sm.requests.data.data() + request.data, sizeof operands);
+  LaneMask reading = 0;
+  for (LaneMask rest = request.mask; rest; rest &= rest - 1)
+    if (operands.sourceBytes[firstLane(rest)])
+      reading |= rest & (~rest + 1);
+  check(sm, request, reading, false);
+  copyToShared(request.warp->cta->shared, operands, request.mask, request.bytes,
+               request.address);
+  if (request.free)
+    return;
+  SectorList list;
+  collectSectors(request, reading, list);
+  request.done = readSectors(sm, request, list);
+}
+
+} // namespace kperfir::simt

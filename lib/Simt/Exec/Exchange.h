@@ -1,0 +1,59 @@
+//===- Exchange.h - Answers what SMs have asked of global memory -----------===//
+//
+// Between two runs of the SMs: executes their requests in the order of cycle,
+// SM, queue. This is the only place where global memory changes and where SMs
+// meet, and it is one thread: data and time do not depend on host threads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_EXCHANGE_H
+#define KPERFIR_SIMT_EXEC_EXCHANGE_H
+
+#include "Simt/Exec/Sm.h"
+#include "Simt/Timing/MemorySystem.h"
+
+#include <memory>
+#include <vector>
+
+namespace kperfir::simt {
+
+class Exchange {
+public:
+  Exchange(const Launch &launch, MemorySystem &system)
+      : launch(launch), program(*launch.program), chip(*launch.chip), system(system),
+        rangeHint(launch.program->ops.size(), nullptr) {}
+
+  /// Answers everything that was asked before `end`, where the next run begins.
+  /// Throws Error for a wrong access; the first in the order of execution, also
+  /// considering the errors that SMs have kept.
+  void run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end);
+
+private:
+  struct Entry {
+    uint64_t key; // cycle, SM, place in the queue
+    Sm *sm;
+    GlobalRequest *request;
+  };
+
+  void execute(Sm &sm, GlobalRequest &request, uint64_t end);
+  void load(Sm &sm, GlobalRequest &request);
+  void store(Sm &sm, GlobalRequest &request);
+  void atomic(Sm &sm, GlobalRequest &request);
+  void copyAsync(Sm &sm, GlobalRequest &request);
+  /// Throws when a lane is outside of every range, or writes a read-only one.
+  void check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes);
+  void collectSectors(const GlobalRequest &request, LaneMask lanes, SectorList &list);
+  uint64_t readSectors(Sm &sm, const GlobalRequest &request, const SectorList &list);
+
+  const Launch &launch;
+  const Program &program;
+  const Chip &chip;
+  MemorySystem &system;
+  std::vector<const GlobalRange *> rangeHint;
+  const GlobalRange *common = nullptr; // holds all lanes of the current request, or null
+  std::vector<Entry> order;
+};
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_EXCHANGE_H

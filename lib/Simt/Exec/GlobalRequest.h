@@ -1,0 +1,57 @@
+//===- GlobalRequest.h - What an SM asks of global memory ------------------===//
+//
+// Queued by an SM while it runs alone; executed (data and time) at the next
+// exchange, in the order of (cycle, SM, queue).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_GLOBALREQUEST_H
+#define KPERFIR_SIMT_EXEC_GLOBALREQUEST_H
+
+#include "Simt/Exec/Program.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace kperfir::simt {
+
+class Warp;
+
+struct GlobalRequest {
+  enum class Kind : uint8_t { Load, Store, Atomic, AsyncCopy, AsyncArrive };
+
+  uint64_t cycle = 0; // when it leaves the SM
+  Warp *warp = nullptr;
+  uint32_t pc = 0;
+  LaneMask mask = 0;
+  Kind kind = Kind::Load;
+  bool cached = false;    // fills L1
+  bool free = false;      // data only, no time
+  bool contiguous = false; // lane i at address[0] + i * bytes, all lanes
+  uint32_t bytes = 0;     // per lane
+  uint32_t log = 0;       // entry to complete
+  uint64_t done = 0;      // set by the exchange
+  uint64_t group = 0;     // AsyncCopy: serial of its group
+  size_t data = 0;        // Store, Atomic, AsyncCopy: begin in RequestQueue::data
+  alignas(64) uint64_t address[kWarpSize];
+};
+
+struct RequestQueue {
+  std::vector<GlobalRequest> entries;
+  std::vector<uint8_t> data;
+
+  /// Room for `bytes` of operands of the request.
+  size_t reserve(size_t bytes) {
+    size_t begin = (data.size() + 7) & ~size_t(7);
+    data.resize(begin + bytes);
+    return begin;
+  }
+  void clear() {
+    entries.clear();
+    data.clear();
+  }
+};
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_GLOBALREQUEST_H

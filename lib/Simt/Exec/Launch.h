@@ -1,0 +1,67 @@
+//===- Launch.h - What all SMs share while a kernel runs -------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_LAUNCH_H
+#define KPERFIR_SIMT_EXEC_LAUNCH_H
+
+#include "Simt/Exec/MatrixKernels.h"
+#include "Simt/Exec/Memory.h"
+#include "Simt/Exec/Program.h"
+#include "Simt/Timing/Chip.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace kperfir::simt {
+
+/// Cost of one op on this chip.
+struct OpCost {
+  uint32_t latency = 1;
+  uint16_t interval = 1;
+  Pipe pipe = Pipe::None;
+  /// Takes neither an issue slot nor time: helpers of the lowering, and
+  /// instructions that the caller wants to be free (ghost mode).
+  bool free = false;
+};
+
+/// Read-only while SMs run.
+struct Launch {
+  const Program *program = nullptr;
+  const Chip *chip = nullptr;
+  GlobalMemory *memory = nullptr;
+  std::vector<OpCost> costs; // by pc
+  std::vector<MmaKernel> mmaKernels; // by Program::mmas
+  std::vector<uint8_t> params;
+  std::array<uint32_t, 3> grid = {1, 1, 1};
+  std::array<uint32_t, 3> block = {1, 1, 1};
+  std::array<uint32_t, 3> cluster = {1, 1, 1};
+  uint32_t threadsPerCta = 1;
+  uint32_t warpsPerCta = 1;
+  uint32_t sharedBytes = 0;        // in the CTA's window, static and dynamic
+  uint32_t dynamicSharedBytes = 0;
+  uint64_t gridId = 0;
+  uint64_t seed = 0;
+  bool timing = true;
+  bool log = false;
+
+  uint64_t ctaCount() const { return uint64_t(grid[0]) * grid[1] * grid[2]; }
+};
+
+/// What a GPU's hardware would fit on one SM; all bounds, for reports.
+struct Occupancy {
+  uint32_t ctasPerSm = 0;
+  uint32_t byWarps = 0, byCtas = 0, byRegisters = 0, byShared = 0;
+  const char *limiter = "";
+  uint32_t l1Bytes = 0; // what shared memory leaves of the unified L1
+};
+
+/// `registers` per thread. ctasPerSm is 0 when one CTA does not fit.
+Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta, uint32_t registers,
+                           uint32_t sharedBytes);
+
+/// Costs of every op of `program` on `chip`.
+std::vector<OpCost> computeCosts(const Program &program, const Chip &chip);
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_LAUNCH_H

@@ -1,0 +1,136 @@
+//===- Machine.cpp --------------------------------------------------------===//
+
+#include "Simt/Exec/Machine.h"
+
+#include "Simt/Exec/WorkerPool.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace kperfir::simt {
+
+namespace {
+class Machine {
+public:
+  Machine(const Launch &launch, MemorySystem &system, const Occupancy &occupancy,
+          const RunOptions &options)
+      : launch(launch), occupancy(occupancy), options(options), exchange(launch, system),
+        pool(std::min<unsigned>(options.threads, launch.chip->smCount)) {
+    uint64_t used = std::min<uint64_t>(launch.chip->smCount, launch.ctaCount());
+    for (uint64_t id = 0; id < used; ++id)
+      sms.push_back(std::make_unique<Sm>(launch, static_cast<uint32_t>(id), occupancy.l1Bytes));
+  }
+
+  RunResult run() {
+    placeFirst();
+    uint64_t step = launch.chip->l2Latency;
+    for (;;) {
+      uint64_t begin = kNever;
+      for (const std::unique_ptr<Sm> &sm : sms)
+        begin = std::min(begin, sm->nextCycle());
+      if (begin == kNever) {
+        if (nextCta == launch.ctaCount() && residentCtas() == 0)
+          break;
+        for (const std::unique_ptr<Sm> &sm : sms)
+          sm->checkDeadlock();
+        throw Error(ErrorKind::Deadlock, "no warp can go on");
+      }
+      uint64_t end = begin + step;
+      pool.run(sms.size(), [&](size_t i) { sms[i]->run(end); });
+      exchange.run(sms, end);
+      replaceFinished(end);
+      checkLimits();
+    }
+    return collect();
+  }
+
+private:
+  /// Breadth first: one CTA per SM, then a second one, and so on.
+  void placeFirst() {
+    uint64_t start = options.startCycle + launch.chip->ctaLaunchCycles;
+    for (uint32_t round = 0; round < occupancy.ctasPerSm; ++round)
+      for (const std::unique_ptr<Sm> &sm : sms)
+        if (nextCta < launch.ctaCount())
+          sm->place(nextCta++, start);
+  }
+
+  void replaceFinished(uint64_t end) {
+    struct Place {
+      uint64_t cycle;
+      Sm *sm;
+    };
+    std::vector<Place> places;
+    for (const std::unique_ptr<Sm> &sm : sms) {
+      for (std::unique_ptr<Cta> &cta : sm->takeFinished()) {
+        places.push_back({cta->endCycle, sm.get()});
+        sm->recycle(std::move(cta));
+      }
+    }
+    std::stable_sort(places.begin(), places.end(),
+                     [](const Place &a, const Place &b) { return a.cycle < b.cycle; });
+    for (const Place &place : places)
+      if (nextCta < launch.ctaCount())
+        place.sm->place(nextCta++,
+                        std::max(end, place.cycle + launch.chip->ctaLaunchCycles));
+  }
+
+  void checkLimits() {
+    uint64_t executed = 0;
+    for (const std::unique_ptr<Sm> &sm : sms)
+      executed += sm->statistics.warpInstructions;
+    if (executed > options.instructionLimit)
+      throw Error(ErrorKind::Limit,
+                  "the kernel executed more than " + std::to_string(options.instructionLimit) +
+                      " warp instructions; is there a loop without end? (instruction_limit)",
+                  ErrorSite{.kernel = launch.program->kernel});
+    auto time = std::chrono::steady_clock::now();
+    if (options.interrupt && time - lastInterrupt > std::chrono::milliseconds(20)) {
+      lastInterrupt = time;
+      if (options.interrupt())
+        throw Interrupted();
+    }
+  }
+
+  uint64_t residentCtas() const {
+    uint64_t count = 0;
+    for (const std::unique_ptr<Sm> &sm : sms)
+      count += sm->residentCtas();
+    return count;
+  }
+
+  RunResult collect() {
+    RunResult result;
+    result.endCycle = options.startCycle;
+    std::vector<PrintedText> lines;
+    for (const std::unique_ptr<Sm> &sm : sms) {
+      result.endCycle = std::max(result.endCycle, sm->lastCycle);
+      result.statistics.add(sm->statistics);
+      result.log.append(sm->log);
+      sm->log = EventLog();
+      std::move(sm->printed.begin(), sm->printed.end(), std::back_inserter(lines));
+    }
+    std::stable_sort(lines.begin(), lines.end(), [](const PrintedText &a, const PrintedText &b) {
+      return a.cycle < b.cycle;
+    });
+    for (PrintedText &line : lines)
+      result.printed.push_back(std::move(line.text));
+    return result;
+  }
+
+  const Launch &launch;
+  const Occupancy &occupancy;
+  const RunOptions &options;
+  Exchange exchange;
+  WorkerPool pool;
+  std::vector<std::unique_ptr<Sm>> sms;
+  uint64_t nextCta = 0;
+  std::chrono::steady_clock::time_point lastInterrupt = std::chrono::steady_clock::now();
+};
+} // namespace
+
+RunResult runMachine(const Launch &launch, MemorySystem &system, const Occupancy &occupancy,
+                     const RunOptions &options) {
+  return Machine(launch, system, occupancy, options).run();
+}
+
+} // namespace kperfir::simt

@@ -1,0 +1,47 @@
+//===- Machine.h - All SMs of a device, running one kernel -----------------===//
+//
+// Time advances in steps of one L2 latency. In a step every SM runs alone (on
+// any host thread); at its end the exchange answers what they asked of global
+// memory, finished CTAs leave and waiting ones are placed. No answer can come
+// sooner than one L2 latency, so the steps lose no accuracy; only a CTA may
+// start up to one step later than its place became free.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_MACHINE_H
+#define KPERFIR_SIMT_EXEC_MACHINE_H
+
+#include "Simt/Exec/Exchange.h"
+#include "Simt/Exec/Sm.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace kperfir::simt {
+
+struct RunResult {
+  uint64_t endCycle = 0;
+  SmStatistics statistics;
+  EventLog log;
+  std::vector<std::string> printed;
+};
+
+struct RunOptions {
+  uint64_t startCycle = 0;
+  unsigned threads = 1;
+  uint64_t instructionLimit = ~0ull;
+  /// Called every few milliseconds; true ends the run (Interrupted is thrown).
+  std::function<bool()> interrupt;
+};
+
+/// The caller's `interrupt` asked to end.
+struct Interrupted {};
+
+/// Runs the launch to its end. Throws Error.
+RunResult runMachine(const Launch &launch, MemorySystem &system, const Occupancy &occupancy,
+                     const RunOptions &options);
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_MACHINE_H

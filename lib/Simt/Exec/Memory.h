@@ -1,0 +1,119 @@
+//===- Memory.h - Address spaces: which bytes exist, and their state ------===//
+//
+// GlobalMemory: the ranges of host memory that kernels may touch. Owns no
+// bytes. Every range gets a place in the timing address space when a kernel first
+// uses it, so that caches behave the same wherever the host's allocator put a
+// tensor and in whatever order tensors were mapped.
+//
+// SharedMemory: the bytes of one CTA and which of them have been written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_MEMORY_H
+#define KPERFIR_SIMT_EXEC_MEMORY_H
+
+#include "Simt/Exec/Program.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kperfir::simt {
+
+struct GlobalRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t timingBegin = 0; // 0: not placed yet
+  bool writable = true;
+  std::string name;
+
+  bool contains(uint64_t address, uint64_t bytes) const {
+    return address >= begin && address < end && end - address >= bytes;
+  }
+  bool isPlaced() const { return timingBegin != 0; }
+  uint64_t timingAddress(uint64_t address) const { return address - begin + timingBegin; }
+};
+
+class GlobalMemory {
+public:
+  /// Asked about an address that no range holds; may name the range that does.
+  using Resolver = std::function<std::optional<GlobalRange>(uint64_t address)>;
+
+  /// Throws std::invalid_argument when empty, wrapping or overlapping a range
+  /// (the same range again is no error).
+  void map(uint64_t address, uint64_t bytes, std::string name, bool writable);
+  /// Throws std::invalid_argument when no range begins at `address`.
+  void unmap(uint64_t address);
+  void setResolver(Resolver resolver) { this->resolver = std::move(resolver); }
+
+  /// The range that holds the address, or null. Does not ask the resolver.
+  const GlobalRange *find(uint64_t address) const;
+  /// As find(), but asks the resolver, once per address that it cannot explain.
+  const GlobalRange *resolve(uint64_t address);
+  /// Gives the range its timing addresses, if it has none. Only while no SM runs.
+  void place(const GlobalRange &range);
+  /// "between `x` (ends 16 bytes before) and `y`": for messages.
+  std::string describeNeighbours(uint64_t address) const;
+
+private:
+  std::map<uint64_t, std::unique_ptr<GlobalRange>> ranges; // by begin; stable addresses
+  uint64_t nextTimingAddress = uint64_t(1) << 32;
+  Resolver resolver;
+};
+
+/// What a shared-memory check found.
+enum class SharedFault : uint8_t { None, OutOfBounds, Uninitialised };
+
+class SharedMemory {
+public:
+  /// Makes `bytes` bytes, none of them written. Contents of a former use do not
+  /// show: an unwritten byte cannot be read.
+  void reset(uint32_t bytes);
+  uint32_t size() const { return bytes; }
+
+  uint8_t *data() { return storage.data(); }
+  const uint8_t *data() const { return storage.data(); }
+
+  bool inBounds(uint32_t offset, uint32_t count) const {
+    return offset <= bytes && count <= bytes - offset;
+  }
+  /// All `count` (1 to 32) bytes are written. Must be in bounds.
+  bool isWritten(uint32_t offset, unsigned count) const {
+    uint64_t bits = window(offset);
+    uint64_t wanted = (uint64_t(1) << count) - 1;
+    return (bits & wanted) == wanted;
+  }
+  void setWritten(uint32_t offset, unsigned count) {
+    uint64_t bits = ((uint64_t(1) << count) - 1) << (offset & 7);
+    uint64_t word = load(offset) | bits;
+    std::memcpy(&written[offset >> 3], &word, sizeof word);
+  }
+  void clearWritten(uint32_t offset, unsigned count) {
+    uint64_t bits = ((uint64_t(1) << count) - 1) << (offset & 7);
+    uint64_t word = load(offset) & ~bits;
+    std::memcpy(&written[offset >> 3], &word, sizeof word);
+  }
+  /// Bit per byte, for vectorised checks; padded by 8 bytes.
+  const uint8_t *writtenBits() const { return written.data(); }
+  uint8_t *writtenBits() { return written.data(); }
+
+private:
+  uint64_t load(uint32_t offset) const {
+    uint64_t word;
+    std::memcpy(&word, &written[offset >> 3], sizeof word);
+    return word;
+  }
+  uint64_t window(uint32_t offset) const { return load(offset) >> (offset & 7); }
+
+  uint32_t bytes = 0;
+  std::vector<uint8_t> storage; // padded, so that wide reads at the end are safe
+  std::vector<uint8_t> written;
+};
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_MEMORY_H

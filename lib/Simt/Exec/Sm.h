@@ -1,0 +1,248 @@
+//===- Sm.h - One streaming multiprocessor --------------------------------===//
+//
+// Issues instructions of its resident CTAs and accounts for their time. Knows
+// nothing of other SMs. Between two exchanges (Machine) it runs alone, for at
+// most the cycles that an answer from L2 takes: whatever it asks of global
+// memory is queued as a GlobalRequest, and answered at the exchange.
+//
+// Members are spread over files by family: Sm.cpp schedules and issues,
+// LoadStore, Atomic, Barrier, AsyncCopy, Matrix and Syscall execute.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_SIMT_EXEC_SM_H
+#define KPERFIR_SIMT_EXEC_SM_H
+
+#include "Simt/Error.h"
+#include "Simt/Exec/Cta.h"
+#include "Simt/Exec/EventLog.h"
+#include "Simt/Exec/GlobalRequest.h"
+#include "Simt/Exec/Launch.h"
+#include "Simt/Timing/Caches.h"
+#include "Simt/Timing/Coalescer.h"
+
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace kperfir::simt {
+
+struct SmStatistics {
+  uint64_t warpInstructions = 0;
+  uint64_t threadInstructions = 0;
+  uint64_t l1SectorHits = 0;
+  uint64_t l1SectorMisses = 0;
+  uint64_t sharedAccesses = 0;
+  uint64_t sharedWavefronts = 0;
+  uint64_t sharedConflictWavefronts = 0; // above what the access needs at best
+  std::array<uint64_t, kNumPipes> issued{};
+
+  void add(const SmStatistics &other);
+};
+
+/// A printf line, with its place in the order of execution.
+struct PrintedText {
+  uint64_t cycle;
+  std::string text;
+};
+
+/// Something that a lane did wrong. Sm::fail adds the place.
+struct Fault {
+  ErrorKind kind;
+  std::string message;
+  int lane = -1;
+  std::optional<uint64_t> address = std::nullopt;
+};
+
+class Sm {
+public:
+  Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes);
+
+  /// Makes a CTA resident; its warps may issue from `cycle` on.
+  void place(uint64_t linearCta, uint64_t cycle);
+  /// Issues everything that can issue before `end`. Errors are kept in `error`.
+  void run(uint64_t end);
+  /// Cycle of the next thing to do; kNever if nothing can happen by itself.
+  uint64_t nextCycle() const;
+
+  // --- For the exchange ---
+  RequestQueue requests;
+  /// A request has been answered at `done`.
+  void answer(GlobalRequest &request, uint64_t done);
+  /// The copies before a cp.async.mbarrier.arrive are resolved: when it arrives.
+  uint64_t answerArrive(const GlobalRequest &request, uint64_t earliest);
+  /// Lets warps go on whose answers have come, and empties the queue.
+  void endExchange();
+  /// Sectors asked for by loads: read by the exchange, which fills them.
+  Cache l1;
+  uint64_t portFree = 0; // from L2 to this SM
+  /// CTAs that have finished since the last call.
+  std::vector<std::unique_ptr<Cta>> takeFinished();
+  /// Gives a finished CTA's storage back.
+  void recycle(std::unique_ptr<Cta> cta) { spareCtas.push_back(std::move(cta)); }
+
+  uint32_t residentCtas() const { return static_cast<uint32_t>(ctas.size()); }
+  /// Throws when a CTA can never go on.
+  void checkDeadlock() const;
+  [[noreturn]] void fail(const Warp &warp, uint32_t pc, const Fault &fault) const;
+
+  const uint32_t id;
+  SmStatistics statistics;
+  EventLog log;
+  std::vector<PrintedText> printed;
+  std::optional<Error> error;
+  uint64_t errorCycle = 0;
+  uint64_t lastCycle = 0; // completion of the last thing that ended
+
+private:
+  struct SubCore {
+    uint64_t next = kNever; // nothing can issue before
+    Warp *last = nullptr;   // greedy: it goes first
+    std::array<uint64_t, kNumPipes> pipeFree{};
+    // By age (or by the seed's order); parallel.
+    std::vector<Warp *> warps;
+    std::vector<uint64_t> wake;
+    std::vector<Pipe> pipe; // of the warp's next instruction
+  };
+  struct Event {
+    uint64_t cycle;
+    uint64_t order; // ties are resolved by the order of creation
+    Warp *warp;
+    uint32_t mbarrier;
+    uint32_t arrivals;
+    uint64_t group; // copies up to here are complete: all of older groups,
+    size_t spans;   // and so many of this one
+    bool operator<(const Event &other) const {
+      return cycle != other.cycle ? cycle > other.cycle : order > other.order;
+    }
+  };
+  struct Addresses {
+    alignas(64) uint64_t lane[kWarpSize];
+  };
+
+  // Sm.cpp
+  void issueFrom(SubCore &core);
+  void issue(Warp &warp);
+  void executeControl(Warp &warp, const MicroOp &op, LaneMask active);
+  void updateWake(Warp &warp);
+  uint64_t pipeReady(const SubCore &core, Pipe pipe) const;
+  void setWake(Warp &warp, uint64_t cycle);
+  void setReady(Warp &warp, const MicroOp &op, uint64_t cycle);
+  void exitLanes(Warp &warp, LaneMask lanes);
+  void finish(Warp &warp);
+  void initialise(Cta &cta, uint64_t linear, uint64_t cycle);
+  void enlist(Warp &warp, uint64_t cycle);
+  void delist(Cta &cta);
+  void logIssue(const Warp &warp, const MicroOp &op, uint32_t pc);
+  void logComplete(uint64_t cycle) {
+    if (currentLog != kNoLog)
+      log.complete[currentLog] = cycle;
+  }
+  bool currentIsFree() const { return issuingFree; }
+  /// Takes the load/store unit for `cycles`; returns when it begins.
+  uint64_t occupyLsu(uint64_t cycles);
+  Addresses addressesOf(const Warp &warp, const MicroOp &op) const;
+
+  // LoadStore.cpp
+  void executeMemory(Warp &warp, const MicroOp &op, LaneMask active);
+  void load(Warp &warp, const MicroOp &op, LaneMask active);
+  void store(Warp &warp, const MicroOp &op, LaneMask active);
+  void loadShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void storeShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void storeGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void accessLocal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void loadParam(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void fence(Warp &warp, const MicroOp &op);
+  void checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
+                      const Addresses &addresses, unsigned bytes) const;
+  /// Offsets in shared memory, checked. `bytes` per lane.
+  void sharedOffsets(const Warp &warp, LaneMask active, const Addresses &addresses,
+                     unsigned bytes, uint32_t *offsets) const;
+  void checkWritten(const Warp &warp, LaneMask active, const uint32_t *offsets,
+                    unsigned bytes) const;
+  [[noreturn]] void failUnwritten(const Warp &warp, unsigned lane, uint32_t offset,
+                                  unsigned bytes) const;
+  uint64_t accountShared(unsigned wavefronts, unsigned best);
+  /// The range that holds all lanes, if it has timing addresses already; else the
+  /// exchange sees to it.
+  const GlobalRange *placedRange(const uint64_t *address, unsigned bytes, LaneMask active,
+                                 const GlobalRange *&hint) const;
+  /// Cycle at which L1 has all sectors; kUnresolved when some come from L2. Makes
+  /// room for those.
+  uint64_t lookUpL1(const SectorList &list);
+  void dropFromL1(const SectorList &list);
+  GlobalRequest &queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind, LaneMask active,
+                       uint64_t cycle);
+
+  // Atomic.cpp
+  void atomic(Warp &warp, const MicroOp &op, LaneMask active);
+  void atomicShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses,
+                    const uint8_t *operands);
+
+  // Barrier.cpp
+  void executeBarrier(Warp &warp, const MicroOp &op, LaneMask active);
+  void arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active);
+  bool releaseIfComplete(Cta &cta, unsigned id);
+  void releaseForExit(Cta &cta);
+  void block(Warp &warp, WarpState state);
+  void unblock(Warp &warp, uint64_t cycle);
+  void mbarrier(Warp &warp, const MicroOp &op, LaneMask active);
+  void updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane, uint64_t address);
+  void waitMbarrier(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  uint64_t readMbarrier(const Warp &warp, unsigned lane, uint64_t address,
+                        bool initialised) const;
+  void writeMbarrier(Cta &cta, uint32_t offset, uint64_t word);
+  void arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals);
+  void addPendingArrivals(Cta &cta, uint32_t offset, uint32_t arrivals);
+  void wakeWaiters(Cta &cta, uint32_t offset);
+
+  // AsyncCopy.cpp
+  void executeAsync(Warp &warp, const MicroOp &op, LaneMask active);
+  void copyAsync(Warp &warp, const MicroOp &op, LaneMask active);
+  void arriveAfterCopies(Warp &warp, const MicroOp &op, LaneMask active);
+  /// Cycle at which all groups below `serial` are complete.
+  uint64_t groupsDone(const Warp &warp, uint64_t serial) const;
+  /// Makes the data of groups below `serial` readable and forgets them.
+  void retireGroups(Warp &warp, uint64_t serial);
+  void schedule(Event event, uint64_t cycle);
+  void runEvents(uint64_t cycle);
+
+  // Matrix.cpp
+  void executeMatrix(Warp &warp, const MicroOp &op, LaneMask active);
+  void loadMatrix(Warp &warp, const MicroOp &op);
+  void storeMatrix(Warp &warp, const MicroOp &op);
+  void matrixRows(const Warp &warp, const MicroOp &op, uint32_t *offsets) const;
+
+  // Syscall.cpp
+  void executeSyscall(Warp &warp, const MicroOp &op, LaneMask active);
+  std::string readString(const Warp &warp, unsigned lane, uint64_t address) const;
+  std::string formatPrintf(const Warp &warp, unsigned lane, uint64_t format,
+                           uint64_t arguments) const;
+  const uint8_t *resolveBytes(const Warp &warp, unsigned lane, uint64_t address,
+                              unsigned bytes) const;
+
+  const Launch &launch;
+  const Program &program;
+  const Chip &chip;
+  uint64_t now = 0;
+  uint32_t currentLog = kNoLog; // entry of the instruction that is issuing
+  bool issuingFree = false;      // it takes no time
+  uint64_t lsuFree = 0;
+  std::array<SubCore, kSubCores> cores;
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::vector<std::unique_ptr<Cta>> finished;
+  std::vector<std::unique_ptr<Cta>> spareCtas;
+  std::priority_queue<Event> events;
+  uint64_t eventCount = 0;
+  std::vector<Event> unresolvedEvents; // since the last exchange
+  std::vector<Warp *> answered;
+  /// Range of the last access of each op: most ops stay in one tensor.
+  std::vector<const GlobalRange *> rangeHint;
+};
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_SM_H

@@ -1,0 +1,95 @@
+//===- Warp.cpp -----------------------------------------------------------===//
+
+#include "Simt/Exec/Warp.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace kperfir::simt {
+
+namespace {
+constexpr size_t kRowBytes = kWarpSize * sizeof(uint32_t);
+constexpr size_t kRowAlignment = 128;
+} // namespace
+
+void Warp::prepare(const Program &program, const uint8_t *params) {
+  size_t needed = std::max<size_t>(program.numRows, 1);
+  if (rowCapacity < needed) {
+    rows.reset(static_cast<uint32_t *>(std::aligned_alloc(kRowAlignment, needed * kRowBytes)));
+    if (!rows)
+      throw std::bad_alloc();
+    rowCapacity = needed;
+  }
+  std::memset(rows.get(), 0, needed * kRowBytes);
+  predicates.assign(std::max(program.numPredicates, 1u), 0);
+  ready.assign(program.numScoreboardSlots, 0);
+  context = ExecContext();
+  context.bind(program);
+  context.rowBase[0] = rows.get();
+  context.predicates = predicates.data();
+  context.specials = &specials;
+  context.params = params;
+}
+
+void Warp::start(LaneMask lanes) {
+  pc = 0;
+  join = kNoPc;
+  mask = alive = lanes;
+  sides.clear();
+  nextIssue = 0;
+  waitLog = ~0u;
+  unresolvedStores = 0;
+  storesDone = 0;
+  groups.clear();
+  groups.emplace_back();
+  firstGroup = waitedGroups = 0;
+}
+
+void Warp::branch(LaneMask taken, uint32_t target, uint32_t meeting) {
+  if (taken == 0)
+    return;
+  if (taken == mask) {
+    pc = target;
+    return;
+  }
+  Side away{target, meeting, taken};
+  Side next{pc, meeting, mask & ~taken};
+  // All lanes go on at the meeting point once both sides are there. When that is
+  // the current side's own join, whoever waits there has them in its mask.
+  if (meeting != kNoPc && meeting != join)
+    sides.push_back({meeting, join, mask});
+  if (away.pc == meeting) {
+    enter(next);
+  } else if (next.pc == meeting) {
+    enter(away);
+  } else {
+    sides.push_back(away);
+    enter(next);
+  }
+}
+
+void Warp::popSide() {
+  while (!sides.empty()) {
+    Side side = sides.back();
+    sides.pop_back();
+    side.mask &= alive;
+    if (side.mask == 0)
+      continue;
+    enter(side);
+    if (pc != join)
+      return;
+  }
+}
+
+bool Warp::exitLanes(LaneMask lanes) {
+  alive &= ~lanes;
+  mask &= ~lanes;
+  if (mask)
+    return true;
+  join = kNoPc;
+  popSide();
+  return mask != 0;
+}
+
+} // namespace kperfir::simt

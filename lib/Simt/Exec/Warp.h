@@ -1,0 +1,113 @@
+//===- Warp.h - State of one warp, and how its lanes diverge and meet ------===//
+
+#ifndef KPERFIR_SIMT_EXEC_WARP_H
+#define KPERFIR_SIMT_EXEC_WARP_H
+
+#include "Simt/Exec/Program.h"
+#include "Simt/Timing/Caches.h"
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace kperfir::simt {
+
+struct Cta;
+
+enum class WarpState : uint8_t {
+  Running,  // issues at `wake`
+  Memory,   // needs an answer of the next exchange with L2
+  Barrier,  // at a bar.sync
+  Mbarrier, // in mbarrier.try_wait
+  Finished,
+};
+
+/// Shared bytes that one lane's cp.async fills.
+struct AsyncSpan {
+  uint32_t offset;
+  uint32_t bytes;
+};
+
+/// Copies between two cp.async.commit_group.
+struct AsyncGroup {
+  uint32_t unresolved = 0; // copies whose completion is not known yet
+  uint64_t done = 0;       // completion of those that are
+  std::vector<AsyncSpan> spans;
+};
+
+class Warp {
+public:
+  /// Sizes the register file; zeroes it, so that a run depends on no former one.
+  void prepare(const Program &program, const uint8_t *params);
+
+  // --- Control flow: an immediate-post-dominator stack ---
+  void start(LaneMask lanes);
+  /// `taken` lanes go to `target`, the others to the next pc; all meet at `join`.
+  /// Expects `pc` to be that next pc.
+  void branch(LaneMask taken, uint32_t target, uint32_t join);
+  /// Ends lanes. False when none is left.
+  bool exitLanes(LaneMask lanes);
+  /// To be called after every instruction: goes on with the next side, or with
+  /// all lanes, when a side has reached its join.
+  void meet() {
+    if (pc == join)
+      popSide();
+  }
+
+  uint32_t pc = 0;
+  uint32_t join = kNoPc;
+  LaneMask mask = 0;  // lanes that execute
+  LaneMask alive = 0; // lanes that have not ended
+
+  // --- Registers ---
+  ExecContext context;
+  WarpSpecials specials;
+  std::vector<uint64_t> ready; // scoreboard: cycle from which a slot may be read
+
+  // --- Scheduling ---
+  WarpState state = WarpState::Finished;
+  uint64_t nextIssue = 0;
+  uint32_t subCore = 0;
+  uint32_t position = 0; // in the sub-core's arrays
+  uint32_t priority = 0; // order among warps of equal age, from the seed
+  Cta *cta = nullptr;
+  uint32_t index = 0;    // in the CTA
+  uint32_t blockedAt = 0; // pc of the instruction that blocks, for reports
+  uint32_t barrier = 0;
+  uint32_t waitLog = ~0u; // log entry to complete when the wait ends
+
+  // --- Memory order ---
+  uint32_t unresolvedStores = 0;
+  uint64_t storesDone = 0;
+
+  // --- cp.async ---
+  std::deque<AsyncGroup> groups; // back() is open
+  uint64_t firstGroup = 0;       // serial number of groups.front()
+  /// Groups below this serial must complete before the warp may go on.
+  uint64_t waitedGroups = 0;
+
+private:
+  struct Side {
+    uint32_t pc;
+    uint32_t join;
+    LaneMask mask;
+  };
+  void popSide();
+  void enter(const Side &side) {
+    pc = side.pc;
+    join = side.join;
+    mask = side.mask;
+  }
+
+  struct FreeDelete {
+    void operator()(void *memory) const { std::free(memory); }
+  };
+  std::vector<Side> sides;
+  std::unique_ptr<uint32_t[], FreeDelete> rows;
+  size_t rowCapacity = 0;
+  std::vector<uint32_t> predicates;
+};
+
+} // namespace kperfir::simt
+
+#endif // KPERFIR_SIMT_EXEC_WARP_H
