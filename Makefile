@@ -27,7 +27,7 @@ export CXX
 
 # An LLVM of the user's own is used as it is; otherwise one is fetched into .deps.
 LLVM_READY := $(if $(KPERFIR_LLVM_DIR),,.deps/llvm/VERSION)
-LLVM_SETTING := $(if $(KPERFIR_LLVM_DIR),-C cmake.define.KPERFIR_LLVM_DIR=$(KPERFIR_LLVM_DIR))
+LLVM_SETTING := $(if $(KPERFIR_LLVM_DIR),--config-settings cmake.define.KPERFIR_LLVM_DIR=$(KPERFIR_LLVM_DIR))
 LLVM_ARCHIVE := $(if $(KPERFIR_LLVM_ARCHIVE),--archive $(KPERFIR_LLVM_ARCHIVE) --sha256 $(KPERFIR_LLVM_SHA256))
 
 # What the wheel is made of; the list itself is a prerequisite, so that a removed file counts.
@@ -110,7 +110,7 @@ $(STAMPS)/wheel: $(SOURCES) $(STAMPS)/sources.list $(BIN)/.stamp-build | $(LLVM_
 	@echo "== wheel"
 	rm -rf build/wheelhouse
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) wheel . --no-deps --no-index --no-build-isolation \
-	  --wheel-dir build/wheelhouse -C build-dir=$(WHEEL_BUILD) $(LLVM_SETTING)
+	  --wheel-dir build/wheelhouse --config-settings build-dir=$(WHEEL_BUILD) $(LLVM_SETTING)
 	$(BIN)/python tools/tag_wheel.py build/wheelhouse/*.whl
 	touch $@
 
