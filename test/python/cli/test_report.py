@@ -1,0 +1,161 @@
+"""`kperfir report`: contents, JSON, sorting, notes, what happens where room is short."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from kperfir import load
+from kperfir.cli.table import Column, bar, count, fitting, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import Answer
+
+
+def test_json_agrees_with_the_summary(kperfir: Callable[..., Answer], whole: Path) -> None:
+    answer = kperfir("report", whole, "--json")
+    assert answer.code == 0
+    report = json.loads(answer.out)
+    (kernel,) = report["kernels"]
+    summary = load(whole).summary().set_index("name")
+    assert [row["name"] for row in kernel["rows"]] == summary.index.tolist()
+    for row in kernel["rows"]:
+        expected = summary.loc[row["name"]]
+        assert (row["count"], row["total_cycles"], row["self_cycles"]) == (
+            expected["count"],
+            expected["total_cycles"],
+            expected["self_cycles"],
+        )
+        for column in ("mean_cycles", "p50_cycles", "p95_cycles", "share", "warp_spread"):
+            assert row[column] == pytest.approx(expected[column])
+        assert (row["file"], row["line"]) == (expected["file"], expected["line"])
+
+
+def test_json_has_launches_sms_and_notes(kperfir: Callable[..., Answer], whole: Path) -> None:
+    report = json.loads(kperfir("report", whole, "--json").out)
+    assert report["kperfir_report"] == 1
+    assert report["files"] == [str(whole)]
+    assert report["notes"][0].startswith("simulated: ")
+    (kernel,) = report["kernels"]
+    assert [launch["launch"] for launch in kernel["launches"]] == [0, 1]
+    assert {sm["sm"] for sm in kernel["sms"]} == {0, 1}
+
+
+def test_text_says_notes_first_then_the_regions_nested(kperfir: Callable[..., Answer], whole: Path) -> None:
+    lines = kperfir("report", whole).out.splitlines()
+    assert lines[0] == "note: simulated: times come from the SIMT device's timing model, not from a GPU"
+    assert "matmul_kernel" in lines
+    assert any("on a100 (simulated)" in line for line in lines)
+    table = [line for line in lines if "kernel.py:" in line]
+    assert table[0].startswith("matmul_kernel")
+    assert table[1].startswith("  loop kernel.py:20 ")
+    assert table[2].startswith("    iteration kernel.py:20 ")
+
+
+def test_dropped_records_are_exit_code_3(kperfir: Callable[..., Answer], lossy: Path) -> None:
+    answer = kperfir("report", lossy)
+    dropped = int(load(lossy).launches["dropped"].sum())
+    assert answer.code == 3
+    assert f"{dropped} of " in answer.out
+    assert f"{dropped} records were dropped" in answer.err
+    assert "no end" in answer.out
+
+
+def test_several_files_are_one_report(kperfir: Callable[..., Answer], whole: Path, lossy: Path) -> None:
+    answer = kperfir("report", whole, lossy, "--json")
+    assert answer.code == 3
+    (kernel,) = json.loads(answer.out)["kernels"]
+    assert len(kernel["launches"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("by", "keys"), [("region", {"name", "kind", "line"}), ("line", {"file", "line"}), ("kind", {"kind"})]
+)
+def test_self_times_add_up_whatever_the_rows(
+    kperfir: Callable[..., Answer], whole: Path, by: str, keys: set[str]
+) -> None:
+    (kernel,) = json.loads(kperfir("report", whole, "--by", by, "--json").out)["kernels"]
+    spans = load(whole).spans
+    assert keys <= set(kernel["rows"][0])
+    assert sum(row["self_cycles"] for row in kernel["rows"]) == spans[spans["parent"] < 0]["duration_cycles"].sum()
+    assert kperfir("report", whole, "--by", by).code == 0
+
+
+def test_sort_and_limit(kperfir: Callable[..., Answer], whole: Path) -> None:
+    (kernel,) = json.loads(kperfir("report", whole, "--sort", "mean", "--limit", 3, "--json").out)["kernels"]
+    means = [row["mean_cycles"] for row in kernel["rows"]]
+    assert len(means) == 3
+    assert means == sorted(means, reverse=True)
+    assert kernel["rows_total"] > 3
+    assert "more rows" in kperfir("report", whole, "--limit", 3).out
+
+
+def test_kernel_pattern(kperfir: Callable[..., Answer], whole: Path) -> None:
+    assert kperfir("report", whole, "--kernel", "matmul*").code == 0
+    answer = kperfir("report", whole, "--kernel", "softmax*")
+    assert answer.code == 2
+    assert "expected: matmul_kernel" in answer.err
+
+
+def test_source_text_is_shown_where_the_file_is_here() -> None:
+    from kperfir.cli.report import _sources, _with_source
+
+    row = {"file": __file__, "line": 1, "name": "x"}
+    assert _sources([_with_source(row)], "region") == [
+        '1: """`kperfir report`: contents, JSON, sorting, notes, what ha'
+    ]
+
+
+COLUMNS = [
+    Column("region", ["dot", "load"], right=False),
+    Column("share", ["60.0 %", "3.0 %"]),
+    Column("p95", ["1,000", "20"], rank=2),
+    Column("bar", ["██████", "▎"], rank=9, for_terminals=True),
+    Column("mean", ["1", "2"], rank=1),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (80, ["region", "share", "p95", "bar", "mean"]),
+        (30, ["region", "share", "p95", "mean"]),
+        (22, ["region", "share", "mean"]),
+        (5, ["region", "share"]),
+    ],
+)
+def test_columns_go_in_order_of_rank(width: int, titles: list[str]) -> None:
+    kept, _ = fitting(COLUMNS, width, terminal=True)
+    assert [column.title for column in kept] == titles
+
+
+@pytest.mark.parametrize("width", [12, 25, 40, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    text = io.StringIO()
+    print_table(Console(file=text, width=width, force_terminal=True, color_system=None), COLUMNS)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert (width < 35) == ("(no room" in " ".join(lines))
+
+
+def test_pipe_gets_every_column_but_the_bars() -> None:
+    kept, left_out = fitting(COLUMNS, 10_000, terminal=False)
+    assert [column.title for column in kept] == ["region", "share", "p95", "mean"]
+    assert left_out == []
+
+
+def test_no_colour_codes_in_a_pipe(kperfir: Callable[..., Answer], whole: Path) -> None:
+    assert "\x1b" not in kperfir("report", whole).out
+
+
+def test_numbers_are_spelled_for_people() -> None:
+    assert [count(1234567.6), count(float("nan"))] == ["1,234,568", "-"]
+    assert [bar(0), bar(0.5), bar(1), bar(7)] == ["", "█████", "██████████", "██████████"]
+    assert bar(0.0125) == "▏"
