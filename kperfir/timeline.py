@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kperfir.capture.reader import LaunchRecord
     from kperfir.capture.tables import DecodedLaunch
 
-_QUANTILES = {"p50_cycles": 0.5, "p95_cycles": 0.95}
-
 
 def load(*paths: Path | str | Iterable[Path | str]) -> Timeline:
     """Open one or more .kpf files as one timeline; launches are numbered in the order of the files.
@@ -247,48 +245,64 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
 def _summarise(
     spans: pd.DataFrame, tracks: np.ndarray[Any, np.dtype[np.int64]], kernel_cycles: dict[str, int]
 ) -> pd.DataFrame:
-    duration = spans["duration_cycles"].to_numpy()
+    """Sort the spans by region once, keeping their order within it, and take each region's stretch."""
     parent = spans["parent"].to_numpy()
-    children = np.bincount(parent[parent >= 0], duration[parent >= 0], minlength=len(spans)).astype(np.int64)
-    work = pd.DataFrame(
-        {
-            "kernel": spans["kernel"],
-            "name": spans["name"],
-            "region": spans["region"],
-            "track": tracks,
-            "total_cycles": duration,
-            "self_cycles": duration - children,
-            "complete_cycles": np.where(spans["complete"], duration, np.nan),
-            "incomplete": ~spans["complete"].to_numpy(),
-        }
-    )
-    keys = ["kernel", "name"]
-    groups = work.groupby(keys, observed=True, sort=False)
-    table = groups.agg(
-        region=("region", "first"),
-        count=("total_cycles", "size"),
-        incomplete=("incomplete", "sum"),
-        total_cycles=("total_cycles", "sum"),
-        self_cycles=("self_cycles", "sum"),
-        mean_cycles=("complete_cycles", "mean"),
-    )
-    complete = groups["complete_cycles"]
-    for column, quantile in _QUANTILES.items():
-        table[column] = complete.quantile(quantile)
-    table["min_cycles"], table["max_cycles"] = complete.min(), complete.max()
-    about = spans.groupby(keys, observed=True, sort=False)[["kind", "file", "line"]].first()
-    table = table.join(about).reset_index()
-    per_warp = work.groupby([*keys, "track"], observed=True, sort=False)["total_cycles"].sum()
-    warps = per_warp.groupby(level=keys, observed=True, sort=False)
-    over = pd.DataFrame({"warps": warps.size(), "warp_min_cycles": warps.min(), "warp_max_cycles": warps.max()})
-    over["warp_spread"] = (warps.std(ddof=0) / warps.mean()).fillna(0.0)
-    table = table.merge(over.reset_index(), on=keys, how="left")
-    busy = table["kernel"].astype(object).map(kernel_cycles).astype("float64")
-    table["share"], table["self_share"] = table["total_cycles"] / busy, table["self_cycles"] / busy
-    order = {name: position for position, name in enumerate(kernel_cycles)}
-    rank = table["kernel"].astype(object).map(order).to_numpy()
-    table = table.iloc[np.lexsort((table["name"].astype(str), table["region"], rank))]
-    return table[_SUMMARY_COLUMNS].reset_index(drop=True)
+    duration = spans["duration_cycles"].to_numpy()
+    child = parent >= 0
+    self_cycles = duration - np.bincount(parent[child], duration[child], minlength=len(spans)).astype(np.int64)
+    complete = spans["complete"].to_numpy()
+    kernels, names = spans["kernel"].cat, spans["name"].cat
+    group = kernels.codes.to_numpy().astype(np.int64) * len(names.categories) + names.codes.to_numpy()
+    order = np.argsort(group, kind="stable")
+    stretches = np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else []
+    rows = []
+    for index in stretches:
+        first = spans.iloc[int(index[0])]
+        busy = kernel_cycles[first["kernel"]]
+        total, own = int(duration[index].sum()), int(self_cycles[index].sum())
+        rows.append(
+            {
+                **first[["kernel", "region", "name", "kind", "file", "line"]],
+                "count": len(index),
+                "incomplete": int(np.count_nonzero(~complete[index])),
+                "total_cycles": total,
+                "self_cycles": own,
+                **_distribution(duration[index][complete[index]]),
+                "share": total / busy if busy else 0.0,
+                "self_share": own / busy if busy else 0.0,
+                **_over_warps(duration[index], tracks[index]),
+            }
+        )
+    order_of_kernels = list(kernel_cycles)
+    rows.sort(key=lambda row: (order_of_kernels.index(row["kernel"]), row["region"], row["name"]))
+    return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
+
+
+def _distribution(cycles: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, float]:
+    if len(cycles) == 0:
+        return dict.fromkeys(("mean_cycles", "p50_cycles", "p95_cycles", "min_cycles", "max_cycles"), float("nan"))
+    low, median, high, most = np.quantile(cycles, (0.0, 0.5, 0.95, 1.0)).tolist()
+    return {
+        "mean_cycles": float(cycles.mean()),
+        "p50_cycles": median,
+        "p95_cycles": high,
+        "min_cycles": low,
+        "max_cycles": most,
+    }
+
+
+def _over_warps(
+    cycles: np.ndarray[Any, np.dtype[np.int64]], tracks: np.ndarray[Any, np.dtype[np.int64]]
+) -> dict[str, float]:
+    """Totals per warp; `tracks` is ascending."""
+    totals = np.add.reduceat(cycles, np.concatenate([[0], np.flatnonzero(np.diff(tracks)) + 1]))
+    mean = float(totals.mean())
+    return {
+        "warps": len(totals),
+        "warp_min_cycles": int(totals.min()),
+        "warp_max_cycles": int(totals.max()),
+        "warp_spread": float(totals.std()) / mean if mean else 0.0,
+    }
 
 
 _SUMMARY_COLUMNS = [

@@ -22,19 +22,18 @@ using namespace kperfir::record;
 
 namespace {
 
-using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig,
-                          nb::device::cpu>;
+using Bytes =
+    nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ids =
     nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /// Move \p values into a numpy array that owns them.
-template <typename T> nb::object column(std::vector<T> &&values) {
-  auto *owner = new std::vector<T>(std::move(values));
-  nb::capsule free(owner, [](void *p) noexcept {
-    delete static_cast<std::vector<T> *>(p);
-  });
-  return nb::cast(
-      nb::ndarray<nb::numpy, T, nb::ndim<1>>(owner->data(), {owner->size()}, free));
+template <typename T> nb::object column(Column<T> &&values) {
+  auto *owner = new Column<T>(std::move(values));
+  nb::capsule free(
+      owner, [](void *p) noexcept { delete static_cast<Column<T> *>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(
+      owner->data(), {owner->size()}, free));
 }
 
 nb::dict columnsToDict(Columns &&c) {
@@ -103,7 +102,8 @@ void bindConstants(nb::module_ &module) {
   module.attr("TAG_BASE") = kTagBase;
   module.attr("MAX_FRAMES") = kMaxFrames;
   module.def("cta_bytes", &ctaBytes, nb::arg("total_warps"),
-             nb::arg("words_per_warp"), "Bytes of one CTA's share of a buffer.");
+             nb::arg("words_per_warp"),
+             "Bytes of one CTA's share of a buffer.");
   module.def("segment_offset", &segmentOffset, nb::arg("warp"),
              nb::arg("words_per_warp"),
              "Byte offset of a warp's segment in its CTA's share.");
@@ -158,34 +158,42 @@ void bindRecord(nb::module_ &module) {
       .def_rw("total_warps", &DecoderLayout::totalWarps)
       .def_rw("words_per_warp", &DecoderLayout::wordsPerWarp)
       .def_rw("max_frame_words", &DecoderLayout::maxFrameWords)
-      .def("set_warps",
-           [](DecoderLayout &self, std::vector<uint8_t> isFirstRole) {
-             self.warpIsFirstRole = std::move(isFirstRole);
-           }, nb::arg("is_first_role"))
-      .def("set_regions",
-           [](DecoderLayout &self, std::vector<int32_t> parents,
-              const std::vector<uint8_t> &kinds) {
-             self.regionParents = std::move(parents);
-             self.regionKinds.clear();
-             for (uint8_t kind : kinds)
-               self.regionKinds.push_back(static_cast<RegionKind>(kind));
-           }, nb::arg("parents"), nb::arg("kinds"))
-      .def("set_frames",
-           [](DecoderLayout &self, std::vector<uint32_t> frameOffsets,
-              std::vector<uint32_t> stampOffsets,
-              const std::vector<uint8_t> &edges,
-              const std::vector<int32_t> &regions) {
-             self.events = toEvents(edges, regions);
-             self.frameOffsets = std::move(frameOffsets);
-             self.stampOffsets = std::move(stampOffsets);
-           }, nb::arg("frame_offsets"), nb::arg("stamp_offsets"),
-           nb::arg("edges"), nb::arg("regions"));
+      .def(
+          "set_warps",
+          [](DecoderLayout &self, std::vector<uint8_t> isFirstRole) {
+            self.warpIsFirstRole = std::move(isFirstRole);
+          },
+          nb::arg("is_first_role"))
+      .def(
+          "set_regions",
+          [](DecoderLayout &self, std::vector<int32_t> parents,
+             const std::vector<uint8_t> &kinds) {
+            self.regionParents = std::move(parents);
+            self.regionKinds.clear();
+            for (uint8_t kind : kinds)
+              self.regionKinds.push_back(static_cast<RegionKind>(kind));
+          },
+          nb::arg("parents"), nb::arg("kinds"))
+      .def(
+          "set_frames",
+          [](DecoderLayout &self, std::vector<uint32_t> frameOffsets,
+             std::vector<uint32_t> stampOffsets,
+             const std::vector<uint8_t> &edges,
+             const std::vector<int32_t> &regions) {
+            self.events = toEvents(edges, regions);
+            self.frameOffsets = std::move(frameOffsets);
+            self.stampOffsets = std::move(stampOffsets);
+          },
+          nb::arg("frame_offsets"), nb::arg("stamp_offsets"), nb::arg("edges"),
+          nb::arg("regions"));
 
   nb::class_<Decoder>(module, "Decoder", "Decodes the buffers of one layout.")
-      .def("__init__",
-           [](Decoder *self, const DecoderLayout &layout) {
-             new (self) Decoder(makeDecoder(layout));
-           }, nb::arg("layout"))
+      .def(
+          "__init__",
+          [](Decoder *self, const DecoderLayout &layout) {
+            new (self) Decoder(makeDecoder(layout));
+          },
+          nb::arg("layout"))
       .def("decode", &decode, nb::arg("data"), nb::arg("cta_ids"),
            nb::arg("grid"), nb::arg("stamps") = false, nb::arg("spans") = true,
            "Columns of `ctas`, `tracks`, `stamps` and `spans`, or a "

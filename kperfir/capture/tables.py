@@ -62,14 +62,18 @@ def decode_launch(number: int, record: LaunchRecord, *, stamps: bool = False) ->
 
 
 def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
-    """One row per execution of a region, sorted by (launch, cta, warp, start_cycles, depth)."""
+    """One row per execution of a region, sorted by (launch, cta, warp, start_cycles, depth).
+
+    Takes the spans out of `launches`: their memory is the table's from now on.
+    """
     parts = [_span_part(launch) for launch in launches]
     columns = _concatenate(parts, _SPAN_DTYPES)
     base = 0
     rows = [len(part["parent"]) for part in parts]
     for count in rows:
-        parent = columns["parent"][base : base + count]
-        parent[parent >= 0] += base
+        if base:
+            parent = columns["parent"][base : base + count]
+            parent[parent >= 0] += base
         base += count
     categories = {
         "kernel": _category([(launch.record.kernel.name, count) for launch, count in zip(launches, rows, strict=True)]),
@@ -78,6 +82,8 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
         "kind": _coded(launches, parts, "region", _of_regions(lambda region: region.kind)),
         "file": _coded(launches, parts, "region", _of_regions(lambda region: region.file)),
     }
+    for launch in launches:
+        launch.decoded.spans.clear()
     return _frame({**columns, **categories}, SPAN_COLUMNS)
 
 
@@ -218,6 +224,8 @@ def _category(runs: Sequence[tuple[str, int]]) -> pd.Categorical:
 
 
 def _concatenate(parts: Sequence[Table], dtypes: dict[str, str]) -> Table:
+    if len(parts) == 1:  # The largest timelines are one launch; do not copy them.
+        return {name: parts[0][name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
     return {
         name: np.concatenate([*(part[name] for part in parts), np.empty(0, dtype)]).astype(dtype, copy=False)
         for name, dtype in dtypes.items()

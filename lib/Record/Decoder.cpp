@@ -141,9 +141,8 @@ std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
   if (auto error = walk.run(segment))
     return error;
   SpanColumns &spans = options.spans ? columns.spans : unwanted;
-  if (!options.spans)
-    unwanted = {};
-  size_t spansBefore = spans.region.size();
+  unwanted.resize(0);
+  size_t spansBefore = spans.rows();
   replay.begin(spans, walk.laps != 0,
                plan.warpIsFirstRole[static_cast<size_t>(segment.warp)]);
   if (auto error = replayFrames(segment, anchors))
@@ -152,8 +151,7 @@ std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
   tracks.cta.push_back(static_cast<int32_t>(columns.ctas.sm.size()) - 1);
   tracks.warp.push_back(segment.warp);
   tracks.stamps.push_back(static_cast<int64_t>(walk.stamps));
-  tracks.spans.push_back(
-      static_cast<int64_t>(spans.region.size() - spansBefore));
+  tracks.spans.push_back(static_cast<int64_t>(spans.rows() - spansBefore));
   tracks.records.push_back(walk.records);
   tracks.dropped.push_back(static_cast<int64_t>(walk.records - walk.stamps));
   tracks.laps.push_back(walk.laps);
@@ -214,10 +212,9 @@ std::optional<DecodeError> BufferDecoder::replayStamp(const Segment &segment,
     Event event = plan.events[i];
     if (!replay.apply(event, clock)) {
       const char *edge = event.edge == Edge::End ? "end" : "start";
-      return segment.error(word,
-                           std::string(edge) + " of region " +
-                               number(event.region),
-                           "an event that can follow: " + replay.openRegion());
+      return segment.error(
+          word, std::string(edge) + " of region " + number(event.region),
+          "an event that can follow: " + replay.openRegion());
     }
   }
   return std::nullopt;
@@ -252,7 +249,40 @@ bool areOffsets(const std::vector<uint32_t> &offsets, size_t total) {
          std::is_sorted(offsets.begin(), offsets.end());
 }
 
+/// The CTAs of a launch are alike, so the first one tells how much room is
+/// needed. Pages that are not written cost nothing.
+void reserveLikeFirst(Columns &columns, size_t ctas, size_t words) {
+  size_t most = ctas + ctas / 8;
+  columns.spans.reserve(std::min(columns.spans.rows() * most, words));
+  StampColumns &stamps = columns.stamps;
+  size_t rows = std::min(stamps.raw.size() * most, words);
+  stamps.frame.reserve(rows);
+  stamps.slot.reserve(rows);
+  stamps.raw.reserve(rows);
+  stamps.clock.reserve(rows);
+}
+
 } // namespace
+
+void SpanColumns::resize(size_t rows) {
+  region.resize(rows);
+  depth.resize(rows);
+  parent.resize(rows);
+  iteration.resize(rows);
+  start.resize(rows);
+  end.resize(rows);
+  complete.resize(rows);
+}
+
+void SpanColumns::reserve(size_t rows) {
+  region.reserve(rows);
+  depth.reserve(rows);
+  parent.reserve(rows);
+  iteration.reserve(rows);
+  start.reserve(rows);
+  end.reserve(rows);
+  complete.reserve(rows);
+}
 
 uint64_t DecoderLayout::ctaBytes() const {
   return record::ctaBytes(totalWarps, wordsPerWarp);
@@ -275,8 +305,8 @@ std::string DecoderLayout::validate() const {
     depth[region] = parent < 0 ? 0 : depth[static_cast<size_t>(parent)] + 1;
     if (depth[region] > kMaxDepth)
       return "depth of region " + std::to_string(region);
-    bool inLoop = parent >= 0 && regionKinds[static_cast<size_t>(parent)] ==
-                                     RegionKind::Loop;
+    bool inLoop = parent >= 0 &&
+                  regionKinds[static_cast<size_t>(parent)] == RegionKind::Loop;
     if (regionKinds[region] == RegionKind::Iteration && !inLoop)
       return "parent of iteration " + std::to_string(region);
   }
@@ -310,9 +340,9 @@ Decoder::Decoder(DecoderLayout layout) : plan(std::move(layout)) {
   for (size_t frame = 0; frame + 1 < plan.frameOffsets.size(); ++frame) {
     uint32_t begin = plan.stampOffsets[plan.frameOffsets[frame]];
     uint32_t end = plan.stampOffsets[plan.frameOffsets[frame + 1]];
-    frameSpans.push_back(static_cast<uint32_t>(std::count_if(
-        plan.events.begin() + begin, plan.events.begin() + end,
-        [](Event event) { return event.edge != Edge::End; })));
+    frameSpans.push_back(static_cast<uint32_t>(
+        std::count_if(plan.events.begin() + begin, plan.events.begin() + end,
+                      [](Event event) { return event.edge != Edge::End; })));
   }
 }
 
@@ -326,9 +356,12 @@ std::optional<DecodeError> Decoder::decode(std::span<const uint8_t> data,
                        std::to_string(ctaIds.size()) + " CTAs of " +
                            std::to_string(ctaBytes) + " bytes"};
   BufferDecoder buffer(*this, grid, options, columns);
-  for (size_t i = 0; i < ctaIds.size(); ++i)
+  for (size_t i = 0; i < ctaIds.size(); ++i) {
     if (auto error = buffer.decodeCta(data.data() + i * ctaBytes, ctaIds[i]))
       return error;
+    if (i == 0)
+      reserveLikeFirst(columns, ctaIds.size(), data.size() / kWordBytes);
+  }
   return std::nullopt;
 }
 

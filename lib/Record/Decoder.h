@@ -14,9 +14,11 @@
 #define KPERFIR_LIB_RECORD_DECODER_H
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kperfir::record {
@@ -57,37 +59,55 @@ struct Grid {
   uint32_t x, y, z;
 };
 
+/// Leaves new elements uninitialised: every row is written after a resize, and
+/// zeroing tables of gigabytes first would take longer than decoding.
+template <typename T> struct UninitializedAllocator : std::allocator<T> {
+  template <typename U> struct rebind {
+    using other = UninitializedAllocator<U>;
+  };
+  template <typename U> void construct(U *) noexcept {}
+  template <typename U, typename... Args> void construct(U *p, Args &&...args) {
+    ::new (static_cast<void *>(p)) U(std::forward<Args>(args)...);
+  }
+};
+
+template <typename T> using Column = std::vector<T, UninitializedAllocator<T>>;
+
 /// One row per CTA of the buffer.
 struct CtaColumns {
-  std::vector<uint8_t> recorded; // The magic is there.
-  std::vector<uint8_t> started;  // Some header word is not 0.
-  std::vector<int32_t> x, y, z, sm;
-  std::vector<int64_t> startClock, startNs, endClock, endNs;
+  Column<uint8_t> recorded; // The magic is there.
+  Column<uint8_t> started;  // Some header word is not 0.
+  Column<int32_t> x, y, z, sm;
+  Column<int64_t> startClock, startNs, endClock, endNs;
 };
 
 /// One row per warp of each recorded CTA, in order of (CTA, warp).
 struct TrackColumns {
-  std::vector<int32_t> cta; // Row of CtaColumns.
-  std::vector<int32_t> warp;
-  std::vector<int64_t> stamps, spans; // How many rows below belong to it.
-  std::vector<int64_t> records, dropped, laps, orphanEnds;
+  Column<int32_t> cta; // Row of CtaColumns.
+  Column<int32_t> warp;
+  Column<int64_t> stamps, spans; // How many rows below belong to it.
+  Column<int64_t> records, dropped, laps, orphanEnds;
 };
 
 /// One row per stored clock value, in order of (track, time).
 struct StampColumns {
-  std::vector<int32_t> frame, slot;
-  std::vector<uint32_t> raw;
-  std::vector<int64_t> clock; // Unwrapped to 64 bits.
+  Column<int32_t> frame, slot;
+  Column<uint32_t> raw;
+  Column<int64_t> clock; // Unwrapped to 64 bits.
 };
 
 /// One row per execution of a region, in order of (track, start).
 struct SpanColumns {
-  std::vector<int32_t> region;
-  std::vector<int16_t> depth;
-  std::vector<int64_t> parent; // Row of this table, or -1.
-  std::vector<int64_t> iteration;
-  std::vector<int64_t> start, end; // Unwrapped clock.
-  std::vector<uint8_t> complete;
+  Column<int32_t> region;
+  Column<int16_t> depth;
+  Column<int64_t> parent; // Row of this table, or -1.
+  Column<int64_t> iteration;
+  Column<int64_t> start, end; // Unwrapped clock.
+  Column<uint8_t> complete;
+
+  size_t rows() const { return region.size(); }
+  void resize(size_t rows);
+  void reserve(size_t rows);
 };
 
 struct Columns {

@@ -79,10 +79,9 @@ std::optional<DecodeError> FrameWalk::back(const Segment &segment, uint32_t end,
                                hex(kTagBase + frameCount - 1));
     uint32_t count = plan.frameOffsets[id + 1] - plan.frameOffsets[id];
     if (frameWords(count) > end)
-      return segment.error(end - 1,
-                           "tag of a frame of " + number(frameWords(count)) +
-                               " words",
-                           "at most " + number(end) + " words");
+      return segment.error(
+          end - 1, "tag of a frame of " + number(frameWords(count)) + " words",
+          "at most " + number(end) + " words");
     uint32_t begin = end - frameWords(count);
     if (begin < low)
       break; // The present lap has overwritten its beginning.
@@ -102,8 +101,8 @@ FrameWalk::checkCounters(const Segment &segment,
   int64_t limit = cursorLimitBytes(plan.wordsPerWarp, plan.maxFrameWords);
   bool mayDrop = plan.ring ? laps != 0 : int64_t(cursor) > limit;
   if (!mayDrop && records != stamps)
-    return segment.error(-1, found,
-                         number(stamps) + ": every frame had room and is stored");
+    return segment.error(
+        -1, found, number(stamps) + ": every frame had room and is stored");
   if (laps == 0)
     return std::nullopt;
   // A lap has more words than `limit`, at most wordsPerWarp, and a known share

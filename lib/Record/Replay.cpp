@@ -6,7 +6,7 @@ namespace kperfir::record {
 
 void Replay::begin(SpanColumns &columns, bool prefixIsLost, bool isFirstRole) {
   out = &columns;
-  next = columns.region.size();
+  next = columns.rows();
   prefixLost = prefixIsLost;
   firstRole = isFirstRole;
   first = true;
@@ -26,16 +26,7 @@ void Replay::reopenAncestors(Event event, int64_t clock) {
   }
 }
 
-void Replay::reserve(uint64_t starts) {
-  size_t rows = next + starts;
-  out->region.resize(rows);
-  out->depth.resize(rows);
-  out->parent.resize(rows);
-  out->iteration.resize(rows);
-  out->start.resize(rows);
-  out->end.resize(rows);
-  out->complete.resize(rows);
-}
+void Replay::reserve(uint64_t starts) { out->resize(next + starts); }
 
 bool Replay::apply(Event event, int64_t clock) {
   bool fits = event.edge == Edge::End ? end(event.region, clock)

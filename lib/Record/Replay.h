@@ -55,7 +55,8 @@ private:
     return plan.regionParents[static_cast<size_t>(region)];
   }
   bool iterationOf(int32_t loop) const {
-    return !stack.empty() && kind(stack.back().region) == RegionKind::Iteration &&
+    return !stack.empty() &&
+           kind(stack.back().region) == RegionKind::Iteration &&
            parent(stack.back().region) == loop;
   }
   bool start(int32_t region, int64_t clock);
