@@ -58,7 +58,7 @@ class Selection:
         Raises:
             DeviceError: If the SIMT device is asked for and cannot be had.
         """
-        config = _driver_config()
+        config = _driver_module().driver
         try:
             self._install_simt_support()
             if self._options.device == "simt":
@@ -66,7 +66,7 @@ class Selection:
                 config._default = config._active = self._simt_driver()
             else:
                 # Looking for GPUs starts the CUDA runtime, which must not happen before the program wants a driver.
-                module = sys.modules["triton.runtime.driver"]
+                module = _driver_module()
                 create = functools.partial(self._create_driver, module._create_driver)
                 self._patches.replace(module, "_create_driver", create)
         except BaseException:
@@ -75,7 +75,7 @@ class Selection:
 
     def uninstall(self) -> None:
         """Undo `install`."""
-        config = _driver_config()
+        config = _driver_module().driver
         if self._driver is not None:
             _release_kernels(self._driver)
             default, active = self._previous or (None, None)
@@ -144,9 +144,9 @@ def _require_gpu(device: str) -> None:
         )
 
 
-def _driver_config() -> Any:
+def _driver_module() -> Any:
     # `import triton.runtime.driver as x` gives the object of that name, not the module.
-    return sys.modules["triton.runtime.driver"].driver
+    return importlib.import_module("triton.runtime.driver")
 
 
 def _release_kernels(driver: SimtDriver) -> None:
