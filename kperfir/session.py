@@ -18,7 +18,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from kperfir.config import resolve
-from kperfir.errors import CaptureError, KPerfError, UsageError
+from kperfir.errors import KPerfError, UsageError
 from kperfir.runtime.recorder import Recorder, Summary
 
 if TYPE_CHECKING:
@@ -47,11 +47,7 @@ class Profile:
                 found=f"one that is {self._state}",
                 fix="call kperfir.profile(...) again for another file",
             )
-        folder = self._recorder.path.parent
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise CaptureError(
-                "write-failed", where=str(folder), found="no such folder, or not writable", fix="create it"
-            )
+        self._recorder.prepare()
         _runtime.push(self._recorder)
         self._state = "active"
         return self
@@ -213,6 +209,7 @@ _runtime = _Runtime()
 def start_process_session(options: Options) -> None:
     """Profile everything until the process ends, and then say on stderr where it is."""
     session = Recorder(options, _runtime.claim)
+    session.prepare()
     _runtime.push(session)
     atexit.register(_end_process_session, session)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kperfir.config import OWNER_VARIABLE
-from kperfir.errors import DeviceError, KPerfError, KPerfWarning
+from kperfir.errors import CaptureError, DeviceError, KPerfError, KPerfWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,18 +46,29 @@ _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a session has done. `path` is None if there is no file."""
+    """What a session has done.
+
+    Attributes:
+        path: The file; None if there is none.
+        kept: Launches in it, per kernel.
+        skipped: Launches that are not, per kernel and reason.
+        not_instrumented: Why kernels could not be instrumented.
+        simulated: Times are simulated.
+    """
 
     path: Path | None
     kept: Mapping[str, int]
     skipped: Mapping[tuple[str, str], int]
+    not_instrumented: Mapping[str, str]
     simulated: bool
 
     def __str__(self) -> str:
         reasons: Counter[str] = Counter()
         for (_, reason), count in self.skipped.items():
             reasons[reason] += count
+        why = "; ".join(f"kernel {kernel}: {reason}" for kernel, reason in self.not_instrumented.items())
         skipped = ", ".join(f"{count} {_REASONS.get(reason, reason)}" for reason, count in sorted(reasons.items()))
+        skipped += f" ({why})" if why else ""
         if self.path is None:
             return f"no launch recorded{f'; not kept: {skipped}' if skipped else ''}"
         kept = sum(self.kept.values())
@@ -91,6 +102,8 @@ class Recorder:
         self._kept: Counter[str] = Counter()
         self._skipped: Counter[tuple[str, str]] = Counter()
         self._warned: set[str] = set()
+        self._reasons: dict[str, str] = {}
+        self._closed = False
 
     @property
     def path(self) -> Path:
@@ -100,16 +113,36 @@ class Recorder:
                 self._path = self._claim(capture_path(self.options.out, self._folder, child=self._child))
             return self._path
 
+    def prepare(self) -> None:
+        """See to it that the file can be written when it comes to that; a folder that was asked for by a slash is made.
+
+        Raises:
+            CaptureError: ``write-failed``.
+        """
+        folder = self.path.parent
+        if (self.options.out or "").endswith("/"):
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+        if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+            raise CaptureError(
+                "write-failed",
+                where=str(folder),
+                found="no such folder, or not writable",
+                fix="create it, or set TRITON_KPERF_OUT",
+            )
+
     @property
     def summary(self) -> Summary:
         """What has been done so far."""
         with self._lock:
             path = self._path if self._writer is not None else None
-            return Summary(path, dict(self._kept), dict(self._skipped), self._simulated)
+            return Summary(path, dict(self._kept), dict(self._skipped), dict(self._reasons), self._simulated)
 
     def wants(self, kernel: Kernel, *, benchmark: bool) -> bool:
         """Decide whether the records of the next launch of `kernel` are kept."""
         with self._lock:
+            if self._closed:
+                return False
             try:
                 writer = self._open_writer()
                 number = writer.add_kernel(kernel.layout, kernel.facts)
@@ -149,7 +182,9 @@ class Recorder:
             return
         with self._lock:
             self._skipped[kernel.name, NOT_INSTRUMENTED] += 1
-            if not kernel.facts.get("not_instrumented"):  # Else the compiler has said why.
+            if kernel.facts.get("not_instrumented"):  # The compiler has said why, maybe in an earlier process.
+                self._reasons[kernel.name] = kernel.facts["not_instrumented"]
+            else:
                 self._warn_once(
                     kernel.name,
                     f"kernel {kernel.name} runs without instrumentation: its compilation did not pass through kperfir. "
@@ -171,6 +206,7 @@ class Recorder:
         """End the file and return what is in it. If nothing was recorded there is no file."""
         with self._lock:
             summary = self.summary
+            self._closed = True
             if self._writer is not None:
                 self._writer.close()
             return summary
@@ -201,12 +237,22 @@ class Recorder:
                 versions={name: sys.modules[name].__version__ for name in ("triton", "torch") if name in sys.modules},
             )
             self._writer = CaptureWriter(self.path, process, Bounds(self.options.launches, self.options.file_bytes))
+            _call_at_end_of_worker(self.close)
         return self._writer
 
     def _warn_once(self, kernel: str, message: str) -> None:
         if kernel not in self._warned:
             self._warned.add(kernel)
             warnings.warn(message, KPerfWarning, stacklevel=2)
+
+
+def _call_at_end_of_worker(close: Callable[[], object]) -> None:
+    """Have `close` called at the end of a process of multiprocessing, which skips what `atexit` knows."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, close, exitpriority=0)
 
 
 def rank() -> int | None:

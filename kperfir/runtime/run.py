@@ -10,11 +10,12 @@ import os
 import runpy
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kperfir import session
-from kperfir.config import OWNER_VARIABLE
+from kperfir.config import OWNER_VARIABLE, variables
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,12 +50,21 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
             expected="a Python script, or -m and a module",
             fix="kperfir run [options] script.py [arguments of the script]",
         )
-    os.environ.update(options.to_environment())
-    os.environ["TRITON_KPERF"] = "1"
-    os.environ.setdefault(OWNER_VARIABLE, str(os.getpid()))
+    _hand_down(options)
     session.start_process_session(options)
     with _as_main_program(arguments, is_module=is_module), _pretended_cuda(options, cuda_as_cpu=cuda_as_cpu):
         return _exit_code_of(arguments[0], is_module=is_module)
+
+
+def _hand_down(options: Options) -> None:
+    """Give child processes these options, and the knowledge that this process writes a file already."""
+    for variable in variables():
+        os.environ.pop(variable, None)
+    if options.out is not None:
+        # A child may work in another folder. A trailing slash stays.
+        options = replace(options, out=os.path.join(os.getcwd(), options.out))  # noqa: PTH109, PTH118
+    os.environ.update(replace(options, active=True).to_environment())
+    os.environ.setdefault(OWNER_VARIABLE, str(os.getpid()))
 
 
 def _exit_code_of(target: str, *, is_module: bool) -> int:

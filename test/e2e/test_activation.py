@@ -1,0 +1,228 @@
+"""Profiling programs that know nothing of kperfir, each in a process of its own. Needs the installed wheel, for its .pth."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kperfir
+
+if TYPE_CHECKING:
+    pass
+
+KERNEL = """
+import os, sys
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) * 3.0, mask=i < n)
+
+@triton.jit
+def shift(x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1.0, mask=i < n)
+
+def work(times=1):
+    x = np.arange(1000, dtype=np.float32)
+    for _ in range(times):
+        scale[(4,)](x, 1000, BLOCK=256)
+        shift[(4,)](x, 1000, BLOCK=256)
+    return float(x.sum())
+"""
+
+MAIN = KERNEL + "print(work(int(sys.argv[1]) if sys.argv[1:] else 1))\n"
+
+Run = "Callable[..., subprocess.CompletedProcess[str]]"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(MAIN)
+    return path
+
+
+def captures(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.kpf"))
+
+
+def launches(path: Path) -> dict[str, int]:
+    return {str(name): int(n) for name, n in kperfir.load(path).launches["kernel"].value_counts().items()}
+
+
+def test_script_is_profiled_when_the_variable_is_set_and_computes_the_same(
+    script: Path, tmp_path: Path, run_python: Run
+) -> None:
+    plain = run_python(script, cwd=tmp_path, TRITON_KPERF_DEVICE="simt")
+    assert plain.returncode == 0, plain.stderr
+    assert captures(tmp_path) == []
+    assert plain.stderr == ""
+    profiled = run_python(script, cwd=tmp_path, TRITON_KPERF="1")
+    assert profiled.returncode == 0, profiled.stderr
+    assert profiled.stdout == plain.stdout
+    (path,) = captures(tmp_path)
+    assert launches(path) == {"scale": 1, "shift": 1}
+    assert profiled.stderr.startswith(f"kperfir: 2 launches of 2 kernels in {path} (simulated time)")
+    assert profiled.stderr.count("\n") == 1
+
+
+def test_nothing_changes_when_no_variable_is_set(tmp_path: Path, run_python: Run) -> None:
+    code = KERNEL + (
+        "import sys\n"
+        "assert not [name for name in sys.modules if name.startswith('kperfir')]\n"
+        "assert triton.knobs.runtime.add_stages_inspection_hook is None\n"
+        "work()\n"
+    )
+    (tmp_path / "plain.py").write_text(code)
+    result = run_python(tmp_path / "plain.py", cwd=tmp_path)
+    assert "0 active drivers" in result.stderr
+    assert captures(tmp_path) == []
+
+
+def test_settings_come_from_the_environment(script: Path, tmp_path: Path, run_python: Run) -> None:
+    result = run_python(
+        script, "5", cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="traces/", TRITON_KPERF_KERNELS="sc*",
+        TRITON_KPERF_LAUNCHES="3",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    (path,) = captures(tmp_path / "traces")
+    assert launches(path) == {"scale": 3}
+    assert "not kept: 2 past the bound per kernel" in result.stderr
+
+
+def test_unknown_variable_warns_with_a_suggestion(script: Path, tmp_path: Path, run_python: Run) -> None:
+    result = run_python(script, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_KERNEL="scale")
+    assert result.returncode == 0
+    assert "did you mean TRITON_KPERF_KERNELS?" in result.stderr
+
+
+def test_bad_value_is_named_and_the_script_runs_on(tmp_path: Path, run_python: Run) -> None:
+    code = "import triton; print('still here')"
+    result = run_python("-c", code, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_LAUNCHES="many")
+    assert result.stdout == "still here\n"
+    assert "kperfir is not active" in result.stderr
+    assert "TRITON_KPERF_LAUNCHES" in result.stderr
+
+
+def test_process_that_imports_no_triton_is_left_alone(tmp_path: Path, run_python: Run) -> None:
+    code = "import sys; print([name for name in sys.modules if name in ('triton', 'numpy', 'kperfir.session')])"
+    result = run_python("-c", code, cwd=tmp_path, TRITON_KPERF="1")
+    assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+def test_capture_survives_sigkill(tmp_path: Path, run_python: Run) -> None:
+    (tmp_path / "killed.py").write_text(KERNEL + "work(3)\nos.kill(os.getpid(), 9)\n")
+    result = run_python(tmp_path / "killed.py", cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_LAUNCHES="2")
+    assert result.returncode == -signal.SIGKILL
+    (path,) = captures(tmp_path)
+    timeline = kperfir.load(path)
+    assert launches(path) == {"scale": 2, "shift": 2}
+    assert len(timeline.spans)
+    assert timeline.notes, "a capture without an end says so"
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_child_processes_write_files_of_their_own(method: str, tmp_path: Path, run_python: Run) -> None:
+    code = KERNEL + (
+        "import multiprocessing\n"
+        "if __name__ == '__main__':\n"
+        "    first = work()\n"
+        f"    with multiprocessing.get_context('{method}').Pool(2) as pool:\n"
+        "        results = pool.map(work, [1, 1, 1, 1])\n"
+        "        pool.close(); pool.join()\n"
+        "    assert results == [first] * 4\n"
+    )
+    (tmp_path / "many.py").write_text(code)
+    result = run_python(tmp_path / "many.py", cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="out.kpf")
+    assert result.returncode == 0, result.stderr
+    files = captures(tmp_path)
+    assert tmp_path / "out.kpf" in files
+    assert 2 <= len(files) <= 3, "each worker that got work has one"
+    assert launches(tmp_path / "out.kpf") == {"scale": 1, "shift": 1}
+    assert sum(launches(path)["scale"] for path in files) == 5
+
+
+def test_ranks_write_files_of_their_own(script: Path, tmp_path: Path, run_python: Run) -> None:
+    for rank in ("0", "1"):
+        result = run_python(script, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="out.kpf", RANK=rank)
+        assert result.returncode == 0, result.stderr
+    assert [path.name for path in captures(tmp_path)] == ["out-rank0.kpf", "out-rank1.kpf"]
+
+
+def test_script_that_changes_directory_writes_where_it_was_started(tmp_path: Path, run_python: Run) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "moves.py").write_text(KERNEL + "os.chdir('elsewhere')\nwork()\n")
+    run_python(tmp_path / "moves.py", cwd=tmp_path, TRITON_KPERF="1")
+    assert len(captures(tmp_path)) == 1
+
+
+def test_profile_in_a_script_keeps_its_block_and_the_process_session_keeps_the_rest(
+    tmp_path: Path, run_python: Run
+) -> None:
+    code = KERNEL + "import kperfir\nwork()\nwith kperfir.profile('block.kpf'):\n    work(2)\nwork()\n"
+    (tmp_path / "both.py").write_text(code)
+    result = run_python(tmp_path / "both.py", cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="all.kpf")
+    assert result.returncode == 0, result.stderr
+    assert launches(tmp_path / "all.kpf") == {"scale": 2, "shift": 2}
+    assert launches(tmp_path / "block.kpf") == {"scale": 2, "shift": 2}
+
+
+class TestRun:
+    """`kperfir run`."""
+
+    def test_run_profiles_a_script_and_returns_its_exit_code(self, tmp_path: Path, run_python: Run) -> None:
+        (tmp_path / "exits.py").write_text(MAIN + "sys.exit(int(sys.argv[2]))\n")
+        result = run_python(
+            "-m", "kperfir", "run", "-o", "out.kpf", "--launches", "2", "exits.py", "3", "7", cwd=tmp_path
+        )
+        assert result.returncode == 7, result.stderr
+        assert launches(tmp_path / "out.kpf") == {"scale": 2, "shift": 2}
+        assert "kperfir report" in result.stderr
+
+    def test_run_lets_cuda_code_run_on_the_cpu(self, tmp_path: Path, run_python: Run) -> None:
+        pytest.importorskip("torch")
+        code = KERNEL + (
+            "import torch\n"
+            "assert torch.cuda.is_available()\n"
+            "device = torch.device('cuda')\n"
+            "x = torch.arange(1000, dtype=torch.float32, device=device)\n"
+            "scale[(4,)](x, 1000, BLOCK=256)\n"
+            "torch.cuda.synchronize()\n"
+            "assert torch.equal(x.cpu(), torch.arange(1000.) * 3)\n"
+        )
+        (tmp_path / "gpu.py").write_text(code)
+        result = run_python("-m", "kperfir", "run", "--cuda-as-cpu", "-o", "out.kpf", "gpu.py", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert launches(tmp_path / "out.kpf") == {"scale": 1}
+
+    def test_run_profiles_child_processes_too(self, script: Path, tmp_path: Path, run_python: Run) -> None:
+        code = f"import subprocess, sys; subprocess.run([sys.executable, {str(script)!r}], check=True)"
+        (tmp_path / "parent.py").write_text(code)
+        result = run_python("-m", "kperfir", "run", "-o", "out.kpf", "parent.py", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        (path,) = captures(tmp_path)
+        assert path.name.startswith("out-")
+
+
+def test_demo_writes_capture_and_timeline_without_torch(tmp_path: Path, run_python: Run) -> None:
+    code = (
+        "import json, sys; from kperfir.demo import main; code = main(); "
+        "print(json.dumps({'code': code, 'torch': 'torch' in sys.modules}))"
+    )
+    result = run_python("-c", code, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    assert told == {"code": 0, "torch": False}
+    assert launches(tmp_path / "demo.kpf") == {"matmul": 1, "flash_attention": 1}
+    assert (tmp_path / "demo.pftrace").stat().st_size > 0
+    assert "agrees with NumPy" in result.stderr
+    assert os.environ.get("HOME") is None or "matmul" in result.stdout
