@@ -223,6 +223,7 @@ def describe_kernel(source: Any, metadata: Any) -> Kernel:
         "num_stages": getattr(metadata, "num_stages", None),
         "shared_bytes": metadata.shared,
         "scratch_bytes": metadata.profile_scratch_size,
+        "scratch_align": metadata.profile_scratch_align,
         "signature": {str(name): _plain(kind) for name, kind in source.signature.items()},
     }
     function = getattr(source, "fn", None)
@@ -259,10 +260,10 @@ def _read_back(kernel: Kernel, place: tuple[int, int, int, int], pending: _Pendi
     x, y, z, stream = place
     grid = (x * int(kernel.facts["num_ctas"]), y, z)
     stride, cta_bytes = int(kernel.facts["scratch_bytes"]), int(json.loads(kernel.layout)["cta_bytes"])
-    if pending.buffer is None or stride < cta_bytes:
+    if pending.buffer is None or not cta_bytes <= stride < cta_bytes + int(kernel.facts["scratch_align"]):
         raise CaptureError(
             "size-mismatch", where=f"kernel {kernel.name}", found=f"{stride} bytes of profile buffer per CTA",
-            expected=f"{cta_bytes}", fix="clear Triton's cache: the kernel was compiled by another kperfir",
+            expected=f"{cta_bytes}", fix="switch off other profilers that instrument kernels, such as Proton",
         )  # fmt: skip
     pending.device.synchronize()
     data = pending.buffer.read()
@@ -271,7 +272,6 @@ def _read_back(kernel: Kernel, place: tuple[int, int, int, int], pending: _Pendi
             "size-mismatch", where=f"kernel {kernel.name}", found=f"a profile buffer of {data.nbytes} bytes",
             expected=f"{math.prod(grid)} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
         )  # fmt: skip
-    # Another tool's scratch may follow ours in the share of each CTA.
     data = data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
     device = pending.device
     return RawLaunch(kernel, grid, stream, data, device.describe(), device.describe_last_launch())

@@ -1,4 +1,4 @@
-"""Profiling programs that know nothing of kperfir, each in a process of its own. Needs the installed wheel, for its .pth."""
+"""Profiling programs that know nothing of kperfir, in processes of their own. The wheel must be installed, for its .pth."""
 
 from __future__ import annotations
 
