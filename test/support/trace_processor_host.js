@@ -144,25 +144,26 @@ async function engineReady() {
 
 const ready = engineReady();
 
-http
-  .createServer((request, response) => {
-    const chunks = [];
-    request.on('data', (chunk) => chunks.push(chunk));
-    request.on('end', async () => {
-      const method = request.url.slice(1).split('?')[0];
-      if (!METHODS[method]) {
-        response.writeHead(404).end();
-        return;
-      }
-      try {
-        await ready;
-        const { result } = callEngine(method, Buffer.concat(chunks));
-        response.writeHead(200, { 'content-type': 'application/x-protobuf', 'content-length': result.length });
-        response.end(result);
-      } catch (error) {
-        console.error(error);
-        response.writeHead(500).end(String(error));
-      }
-    });
-  })
-  .listen(port, '127.0.0.1');
+const server = http.createServer((request, response) => {
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
+  request.on('end', async () => {
+    const method = request.url.slice(1).split('?')[0];
+    if (!METHODS[method]) {
+      response.writeHead(404).end();
+      return;
+    }
+    try {
+      await ready;
+      const { result } = callEngine(method, Buffer.concat(chunks));
+      response.writeHead(200, { 'content-type': 'application/x-protobuf', 'content-length': result.length });
+      response.end(result);
+    } catch (error) {
+      console.error(error);
+      response.writeHead(500).end(String(error));
+    }
+  });
+});
+// The client keeps one connection and may not use it for a while.
+server.keepAliveTimeout = 0;
+server.listen(port, '127.0.0.1');

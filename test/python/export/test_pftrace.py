@@ -10,13 +10,17 @@ import pandas as pd
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
+from kperfir import load
 from kperfir.export import pftrace
-from support.toy_timeline import ToyTimeline, toy_timeline
+from support.synthetic import CaptureShape, write_matmul_capture
+from support.toy_timeline import ToyTimeline, grid_timeline, toy_timeline
 from support.trace_processor import OpenTrace, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from kperfir.timeline import Timeline
 
 COLUMNS = [
     "launch", "sm", "cta", "warp", "name", "kind", "ts", "dur", "depth", "iteration", "start_cycles", "duration_cycles",
@@ -29,6 +33,14 @@ def timeline() -> ToyTimeline:
     return toy_timeline(launches=3, ctas=9)
 
 
+@pytest.fixture(scope="module", params=[{}, {"specialised": True}, {"strategy": "ring", "words_per_warp": 60}], ids=str)
+def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
+    """The timeline of a .kpf file."""
+    path = tmp_path_factory.mktemp("capture") / "matmul.kpf"
+    write_matmul_capture(path, CaptureShape(ctas=12, launches=2, **request.param))
+    return load(path)
+
+
 @pytest.fixture(scope="module")
 def trace(timeline: ToyTimeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenTrace]:
     path = tmp_path_factory.mktemp("trace") / "toy.pftrace"
@@ -37,7 +49,7 @@ def trace(timeline: ToyTimeline, tmp_path_factory: pytest.TempPathFactory) -> It
         yield opened
 
 
-def _write(timeline: ToyTimeline, path: Path) -> None:
+def _write(timeline: ToyTimeline | Timeline, path: Path) -> None:
     with path.open("wb") as out:
         pftrace.write([timeline], out)
 
@@ -50,7 +62,7 @@ def _offsets(trace: OpenTrace) -> dict[int, int]:
     return dict(zip(launches["launch"], launches["offset"], strict=True))
 
 
-def _expected(timeline: ToyTimeline, offsets: dict[int, int]) -> pd.DataFrame:
+def _expected(timeline: ToyTimeline | Timeline, offsets: dict[int, int]) -> pd.DataFrame:
     spans = timeline.spans.astype({name: "object" for name in ("name", "kind", "file", "kernel")})
     parents = spans.reindex(spans["parent"])
     offset = spans["launch"].map(offsets)
@@ -121,6 +133,14 @@ def test_every_span_is_a_slice_with_its_parent_and_arguments(timeline: ToyTimeli
     actual = _actual(trace)
     assert len(actual) == len(timeline.spans)
     pd.testing.assert_frame_equal(actual, _expected(timeline, _offsets(trace)))
+
+
+def test_capture_file_becomes_the_same_slices(captured: Timeline, tmp_path: Path) -> None:
+    path = tmp_path / "matmul.pftrace"
+    _write(captured, path)
+    with open_trace(path) as trace:
+        assert trace.problems() == []
+        pd.testing.assert_frame_equal(_actual(trace), _expected(captured, _offsets(trace)))
 
 
 def test_every_warp_of_every_cta_is_an_outermost_slice(timeline: ToyTimeline, trace: OpenTrace) -> None:
@@ -211,6 +231,21 @@ def test_packets_do_not_depend_on_chunk_size(timeline: ToyTimeline, monkeypatch:
     monkeypatch.setattr(pftrace, "EVENTS_PER_CHUNK", 7)
     pftrace.write([timeline], chunked)
     assert whole.getvalue() == chunked.getvalue()
+
+
+def test_large_grid_has_as_many_tracks_as_the_hardware_holds_warps(tmp_path: Path) -> None:
+    sms, resident = 108, 4
+    timeline = grid_timeline(ctas=100_000, sms=sms, resident=resident)
+    path = tmp_path / "grid.pftrace"
+    _write(timeline, path)
+    with open_trace(path) as trace:
+        assert trace.problems() == []
+        tracks = trace.sql("select count(*) n from track")["n"][0]
+        # Capture, launch, SMs and lanes. Rounding to whole nanoseconds makes no CTA overlap the next.
+        assert tracks == 1 + 1 + sms + sms * resident
+        slices = trace.sql("select count(*) n, sum(depth) deep from slice")
+        assert slices["n"][0] == 1 + 3 * 100_000
+        assert slices["deep"][0] == (1 + 2) * 100_000
 
 
 def test_several_captures_are_several_groups(tmp_path: Path) -> None:
