@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def fresh_python(wheel: Path) -> Path:
         requirements = re.findall(r"^Requires-Dist: .*$", archive.read(metadata).decode(), re.MULTILINE)
     key = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()[:16]
     environment = BUILD / key
+    BUILD.mkdir(parents=True, exist_ok=True)
     python = environment / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--force-reinstall"]
     if (environment / "complete").exists():
@@ -68,8 +70,6 @@ def run(command: list[str | Path], cwd: Path | None = None) -> str:
 
 def pip_settings() -> dict[str, str]:
     """Where this machine's pip finds packages."""
-    import os
-
     return {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "XDG_"))}
 
 
