@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kperfir.config import resolve
 from kperfir.errors import KPerfError, UsageError
-from kperfir.runtime.recorder import Recorder, Summary
+from kperfir.runtime.recorder import FileNames, Recorder, Summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ class Profile:
     """A session for the time of a `with` block. See `profile`."""
 
     def __init__(self, options: Options) -> None:
-        self._recorder = Recorder(options, _runtime.claim)
+        self._recorder = Recorder(options, _runtime.names)
         self._state = "new"
 
     def __enter__(self) -> Profile:
@@ -97,27 +97,18 @@ class _Runtime:
     """What is switched on in this process: the sessions, innermost last, and the parts that serve them."""
 
     def __init__(self) -> None:
+        self.names = FileNames()
         self._lock = threading.RLock()
         self._sessions: list[Recorder] = []
         self._selection: Selection | None = None
         self._held = False
         self._capture: LaunchCapture | None = None
         self._compiling: Options | None = None
-        self._claimed: set[Path] = set()
         self._forks_watched = False
 
     def current(self) -> Recorder | None:
         """Return the session that gets launches."""
         return self._sessions[-1] if self._sessions else None
-
-    def claim(self, path: Path) -> Path:
-        """Return `path`, or the next free name like it if a session of this process has a file of that name."""
-        number, claimed = 1, path
-        while claimed in self._claimed:
-            number += 1
-            claimed = path.with_stem(f"{path.stem}-{number}")
-        self._claimed.add(claimed)
-        return claimed
 
     def push(self, session: Recorder) -> None:
         """Make `session` the one that gets launches."""
@@ -195,12 +186,26 @@ class _Runtime:
     def _watch_forks(self) -> None:
         if not self._forks_watched:
             self._forks_watched = True
-            os.register_at_fork(after_in_child=self._after_fork)
+            os.register_at_fork(
+                before=self._before_fork,
+                after_in_parent=self._after_fork_in_parent,
+                after_in_child=self._after_fork_in_child,
+            )
 
-    def _after_fork(self) -> None:
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        for session in self._sessions:
+            session.before_fork()
+
+    def _after_fork_in_parent(self) -> None:
+        for session in self._sessions:
+            session.after_fork_in_parent()
+        self._lock.release()
+
+    def _after_fork_in_child(self) -> None:
         self._lock = threading.RLock()
         for session in self._sessions:
-            session.start_over_after_fork()
+            session.after_fork_in_child()
 
 
 _runtime = _Runtime()
@@ -208,7 +213,7 @@ _runtime = _Runtime()
 
 def start_process_session(options: Options) -> None:
     """Profile everything until the process ends, and then say on stderr where it is."""
-    session = Recorder(options, _runtime.claim)
+    session = Recorder(options, _runtime.names)
     session.prepare()
     _runtime.push(session)
     atexit.register(_end_process_session, session)

@@ -79,17 +79,37 @@ class Summary:
         return text + (f"; not kept: {skipped}" if skipped else "") + f"; next: kperfir report {self.path}"
 
 
+class FileNames:
+    """The names that the sessions of this process have taken."""
+
+    def __init__(self) -> None:
+        self._taken: set[Path] = set()
+
+    def take(self, path: Path) -> Path:
+        """Return `path`, or the next free name like it."""
+        number, name = 1, path
+        while name in self._taken:
+            number += 1
+            name = path.with_stem(f"{path.stem}-{number}")
+        self._taken.add(name)
+        return name
+
+    def free(self, path: Path) -> None:
+        """Let a later session overwrite `path`."""
+        self._taken.discard(path)
+
+
 class Recorder:
     """One file and what goes into it.
 
     Args:
         options: Bounds, and which kernels are to be recorded.
-        claim: Makes the name of the file unique within the process.
+        names: The names of the process's other files.
     """
 
-    def __init__(self, options: Options, claim: Callable[[Path], Path]) -> None:
+    def __init__(self, options: Options, names: FileNames) -> None:
         self.options = options
-        self._claim = claim
+        self._names = names
         self._child = is_descendant()
         self._folder = Path.cwd()  # The program may change directory before its first launch.
         self._lock = threading.RLock()
@@ -110,7 +130,7 @@ class Recorder:
         """The file; it appears with the first launch of an instrumented kernel."""
         with self._lock:
             if self._path is None:
-                self._path = self._claim(capture_path(self.options.out, self._folder, child=self._child))
+                self._path = self._names.take(capture_path(self.options.out, self._folder, child=self._child))
             return self._path
 
     def prepare(self) -> None:
@@ -209,9 +229,19 @@ class Recorder:
             self._closed = True
             if self._writer is not None:
                 self._writer.close()
+            if self._path is not None and _names_file(self.options.out, self._folder):
+                self._names.free(self._path)  # Who names a file again means to overwrite it.
             return summary
 
-    def start_over_after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Let no other thread be in the middle of something that the child would inherit."""
+        self._lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        """Undo `before_fork`."""
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
         """Leave the file to the parent process; this one writes its own."""
         self._lock = threading.RLock()
         self._child = True
@@ -234,7 +264,11 @@ class Recorder:
                 chip=device.get("chip", ""),
                 rank=rank(),
                 clock_hz=device.get("clock_hz"),
-                versions={name: sys.modules[name].__version__ for name in ("triton", "torch") if name in sys.modules},
+                versions={
+                    name: getattr(sys.modules[name], "__version__", "")
+                    for name in ("triton", "torch")
+                    if name in sys.modules
+                },
             )
             self._writer = CaptureWriter(self.path, process, Bounds(self.options.launches, self.options.file_bytes))
             _call_at_end_of_worker(self.close)
@@ -272,11 +306,15 @@ def capture_path(out: str | None, folder: Path, *, child: bool) -> Path:
         child: Some ancestor of this process writes a file too, maybe under the same `out`.
     """
     ranks = [] if rank() is None else [f"rank{rank()}"]
-    if out is None or out.endswith("/") or (folder / out).is_dir():
+    if out is None or not _names_file(out, folder):
         host = socket.gethostname().split(".")[0] or "localhost"
         return folder / (out or "") / ("-".join(["kperf", host, str(os.getpid()), *ranks]) + ".kpf")
     path = folder / out
     return path.with_stem("-".join([path.stem, *([str(os.getpid())] if child else []), *ranks]))
+
+
+def _names_file(out: str | None, folder: Path) -> bool:
+    return out is not None and not out.endswith("/") and not (folder / out).is_dir()
 
 
 def is_descendant() -> bool:

@@ -168,12 +168,12 @@ class SimtDriver:
         self._seed = seed
         self._native = native or _native_simt()
         self._device: Any = None
-        self._device_pid = 0
         self._orphans: list[Any] = []
         self._lock = threading.RLock()
         self._local = threading.local()
         self._observers: list[Callable[[FinishedLaunch], None]] = []
         self._log = False
+        os.register_at_fork(after_in_child=self._after_fork)
 
     # What Triton asks of a driver.
 
@@ -302,7 +302,7 @@ class SimtDriver:
         """
         with self._lock:
             storages = merged(parameters.storages)
-            device = self._device_of_this_process()
+            device = self._open_device()
             with _mapped(device, storages):
                 try:
                     result = device.launch(
@@ -332,14 +332,17 @@ class SimtDriver:
             self._observers.remove(launches.append)
             self._log = previous_log
 
-    def _device_of_this_process(self) -> Any:
-        if self._device_pid != os.getpid():
-            if self._device is not None:
-                # Inherited through a fork: its threads do not exist here, so its destructor would wait for ever.
-                self._orphans.append(self._device)
+    def _open_device(self) -> Any:
+        if self._device is None:
             self._device = self._native.Device(self.chip.text, threads=self._threads, seed=self._seed)
-            self._device_pid = os.getpid()
         return self._device
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+        if self._device is not None:
+            # Its threads do not exist in this process, so its destructor would wait for ever.
+            self._orphans.append(self._device)
+            self._device = None
 
 
 def active_simt_driver() -> SimtDriver | None:

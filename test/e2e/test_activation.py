@@ -1,4 +1,4 @@
-"""Profiling programs that know nothing of kperfir, in processes of their own. The wheel must be installed, for its .pth."""
+"""Profiling programs that know nothing of kperfir, each in a process of its own; the wheel must be installed."""
 
 from __future__ import annotations
 

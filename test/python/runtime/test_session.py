@@ -147,6 +147,16 @@ def test_second_session_of_one_name_does_not_overwrite_the_first(profile: Any) -
     assert paths[0].name.endswith(f"-{os.getpid()}.kpf")
 
 
+def test_session_overwrites_a_file_that_is_named_again(profile: Any) -> None:
+    for launches in (1, 2):
+        with profile("out.kpf") as p, profile("out.kpf") as nested:
+            for _ in range(launches):
+                launch()
+        assert p.path.name == "out.kpf"
+        assert nested.path.name == "out-2.kpf"
+        assert len(capture(nested.path).launches) == launches
+
+
 def test_profile_cannot_be_entered_twice(profile: Any) -> None:
     p = profile("out.kpf")
     with p:
