@@ -1,0 +1,58 @@
+//===- MemorySystemTest.cpp - L2 and DRAM ---------------------------------===//
+
+#include "Simt/Timing/MemorySystem.h"
+
+#include "TestChip.h"
+
+#include <gtest/gtest.h>
+
+using namespace kperfir::simt;
+
+TEST(MemorySystem, MissCostsDramAndThenHits) {
+  Chip chip = test::chip();
+  MemorySystem system(chip);
+  EXPECT_EQ(system.read(1000, 50), 50u + chip.l2Latency + chip.dramLatency);
+  EXPECT_EQ(system.read(1000, 5000), 5000u + chip.l2Latency);
+  EXPECT_EQ(system.statistics().l2SectorHits, 1u);
+  EXPECT_EQ(system.statistics().dramReadBytes, kSectorBytes);
+}
+
+TEST(MemorySystem, SecondMissOfASectorWaitsForTheFirst) {
+  Chip chip = test::chip();
+  MemorySystem system(chip);
+  uint64_t first = system.read(1000, 50);
+  EXPECT_EQ(system.read(1000, 60), first);
+}
+
+TEST(MemorySystem, BandwidthOfDramIsThatOfTheChip) {
+  Chip chip = test::chip();
+  MemorySystem system(chip);
+  constexpr uint64_t kSectors = 1 << 18;
+  uint64_t last = 0;
+  for (uint64_t sector = 0; sector < kSectors; ++sector)
+    last = std::max(last, system.read(sector, 0));
+  double bytesPerCycle = double(kSectors) * kSectorBytes / double(last);
+  double expected = chip.dramBytesPerSecond / (chip.clockMhz * 1e6);
+  // Channels fill unevenly, so the last one ends late.
+  EXPECT_LT(bytesPerCycle, expected);
+  EXPECT_GT(bytesPerCycle, expected * 0.85);
+}
+
+TEST(MemorySystem, WritesAreWrittenBackWhenEvicted) {
+  Chip chip = test::chip();
+  chip.l2Bytes = 64 * 1024;
+  MemorySystem system(chip);
+  for (uint64_t sector = 0; sector < 16384; ++sector)
+    system.write(sector, sector);
+  uint64_t written = 16384 * kSectorBytes;
+  EXPECT_EQ(system.statistics().dramWriteBytes, written - chip.l2Bytes);
+}
+
+TEST(MemorySystem, AtomicsOfOneSectorQueue) {
+  Chip chip = test::chip();
+  MemorySystem system(chip);
+  system.read(1000, 0);
+  uint64_t first = system.atomic(1000, 10000, 32);
+  uint64_t second = system.atomic(1000, 10000, 32);
+  EXPECT_GE(second, first + 32 / chip.l2AtomicLanesPerCycle);
+}

@@ -1,0 +1,103 @@
+//===- MemoryTest.cpp - Ranges of global memory, state of shared memory ----===//
+
+#include "Simt/Exec/Memory.h"
+
+#include <gmock/gmock.h>
+
+using namespace kperfir::simt;
+using testing::HasSubstr;
+
+TEST(GlobalMemory, FindsTheRangeOfAnAddress) {
+  GlobalMemory memory;
+  memory.map(1000, 24, "x", true);
+  memory.map(2000, 8, "y", false);
+  EXPECT_EQ(memory.find(999), nullptr);
+  EXPECT_EQ(memory.find(1000)->name, "x");
+  EXPECT_EQ(memory.find(1023)->name, "x");
+  EXPECT_EQ(memory.find(1024), nullptr);
+  EXPECT_EQ(memory.find(2007)->name, "y");
+  EXPECT_TRUE(memory.find(1000)->contains(1016, 8));
+  EXPECT_FALSE(memory.find(1000)->contains(1017, 8));
+}
+
+TEST(GlobalMemory, RefusesOverlapsAndEmptyRanges) {
+  GlobalMemory memory;
+  memory.map(1000, 24, "x", true);
+  EXPECT_THROW(memory.map(1020, 8, "y", true), std::invalid_argument);
+  EXPECT_THROW(memory.map(990, 11, "y", true), std::invalid_argument);
+  EXPECT_THROW(memory.map(3000, 0, "y", true), std::invalid_argument);
+  EXPECT_THROW(memory.map(~0ull - 3, 8, "y", true), std::invalid_argument);
+  EXPECT_THROW(memory.unmap(1001), std::invalid_argument);
+  memory.map(1000, 24, "again", false);
+  EXPECT_EQ(memory.find(1000)->name, "again");
+  memory.unmap(1000);
+  EXPECT_EQ(memory.find(1000), nullptr);
+}
+
+TEST(GlobalMemory, AsksTheResolverOncePerRange) {
+  GlobalMemory memory;
+  int calls = 0;
+  memory.setResolver([&](uint64_t address) -> std::optional<GlobalRange> {
+    ++calls;
+    if (address < 5000 || address >= 5100)
+      return std::nullopt;
+    GlobalRange range;
+    range.begin = 5000;
+    range.end = 5100;
+    range.name = "found";
+    return range;
+  });
+  EXPECT_EQ(memory.resolve(5050)->name, "found");
+  EXPECT_EQ(memory.resolve(5060)->name, "found");
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(memory.resolve(6000), nullptr);
+}
+
+TEST(GlobalMemory, TimingAddressesFollowFirstUseNotTheHost) {
+  GlobalMemory one, other;
+  one.map(0x5000, 100, "a", true);
+  one.map(0x9000, 100, "b", true);
+  other.map(0xF010, 100, "a", true);
+  other.map(0x3004, 100, "b", true);
+  for (auto [memory, address] : {std::pair{&one, 0x5000}, {&one, 0x9000}})
+    memory->place(*memory->find(static_cast<uint64_t>(address)));
+  for (auto [memory, address] : {std::pair{&other, 0xF010}, {&other, 0x3004}})
+    memory->place(*memory->find(static_cast<uint64_t>(address)));
+  EXPECT_EQ(one.find(0x5000)->timingBegin, other.find(0xF010)->timingBegin);
+  EXPECT_EQ(one.find(0x9000)->timingBegin, other.find(0x3004)->timingBegin);
+}
+
+TEST(GlobalMemory, DescribesNeighbours) {
+  GlobalMemory memory;
+  EXPECT_THAT(memory.describeNeighbours(7), HasSubstr("no memory"));
+  memory.map(1000, 24, "x", true);
+  EXPECT_THAT(memory.describeNeighbours(1032), HasSubstr("8 bytes after the end of `x`"));
+  EXPECT_THAT(memory.describeNeighbours(900), HasSubstr("100 bytes before the begin of `x`"));
+}
+
+TEST(SharedMemory, KnowsWhichBytesAreWritten) {
+  SharedMemory shared;
+  shared.reset(100);
+  EXPECT_FALSE(shared.isWritten(0, 1));
+  shared.setWritten(5, 3);
+  EXPECT_TRUE(shared.isWritten(5, 3));
+  EXPECT_FALSE(shared.isWritten(4, 4));
+  EXPECT_FALSE(shared.isWritten(5, 4));
+  shared.setWritten(64, 32);
+  EXPECT_TRUE(shared.isWritten(64, 32));
+  EXPECT_FALSE(shared.isWritten(68, 32));
+  shared.clearWritten(70, 16);
+  EXPECT_TRUE(shared.isWritten(64, 6));
+  EXPECT_FALSE(shared.isWritten(64, 7));
+  EXPECT_TRUE(shared.isWritten(86, 10));
+  shared.reset(100);
+  EXPECT_FALSE(shared.isWritten(86, 1));
+}
+
+TEST(SharedMemory, BoundsDoNotWrap) {
+  SharedMemory shared;
+  shared.reset(100);
+  EXPECT_TRUE(shared.inBounds(96, 4));
+  EXPECT_FALSE(shared.inBounds(97, 4));
+  EXPECT_FALSE(shared.inBounds(0xFFFFFFFE, 4));
+}
