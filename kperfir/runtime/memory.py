@@ -6,9 +6,10 @@ looked for among all live tensors and arrays, since kernels also get addresses t
 
 from __future__ import annotations
 
-import bisect
+import contextlib
 import gc
 import sys
+import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -56,38 +57,70 @@ def describe_nearest(address: int, storages: Iterable[Storage]) -> str:
 
 
 class LiveArrays:
-    """Finds the live torch tensor or NumPy array that contains an address. The heap is searched once."""
+    """Finds the live torch tensor or NumPy array that contains an address.
+
+    Searching the heap takes long. It is searched at most once per launch, and not at all for arrays found before.
+    """
 
     def __init__(self) -> None:
-        self._storages: list[Storage] | None = None
+        self._remembered: dict[int, weakref.ref[object]] = {}
+        self._searched: list[list[tuple[Storage, object]]] = []
+
+    @contextlib.contextmanager
+    def launch(self) -> Iterator[None]:
+        """Keep the results of searches until the end of the block. Arrays come and go between launches."""
+        try:
+            yield
+        finally:
+            self._searched = []
 
     def find(self, address: int) -> Storage | None:
         """Return the storage that contains `address`, or None."""
-        if self._storages is None:
-            self._storages = merged(_live_storages())
-        index = bisect.bisect_right(self._storages, address, key=lambda storage: storage.address) - 1
-        if index >= 0 and address < self._storages[index].end:
-            return self._storages[index]
+        return self._recall(address) or self._search(address)
+
+    def _recall(self, address: int) -> Storage | None:
+        for key, reference in list(self._remembered.items()):
+            candidate = reference()
+            storage = None if candidate is None else storage_of(candidate, _name_of(candidate))
+            if storage is None:
+                del self._remembered[key]
+            elif storage.address <= address < storage.end:
+                return storage
+        return None
+
+    def _search(self, address: int) -> Storage | None:
+        # Locals of running functions come last: to ask for them keeps them alive until the function ends (before
+        # Python 3.13), and only NumPy arrays that nothing else refers to need it.
+        for step, objects in enumerate((_heap_objects, _local_variables)):
+            if step == len(self._searched):
+                self._searched.append(list(_storages(objects())))
+            for storage, holder in self._searched[step]:
+                if storage.address <= address < storage.end:
+                    self._remembered[id(holder)] = weakref.ref(holder)
+                    return storage
         return None
 
 
-def _live_storages() -> Iterator[Storage]:
+def _storages(objects: Iterable[object]) -> Iterator[tuple[Storage, object]]:
+    """Yield each array among `objects` once, with its storage."""
     seen: set[int] = set()
-    for candidate in _reachable_objects():
-        if id(candidate) in seen or not _holds_memory(candidate):
-            continue
-        seen.add(id(candidate))
-        storage = storage_of(candidate, _name_of(candidate))
-        if storage is not None:
-            yield storage
+    for candidate in objects:
+        if id(candidate) not in seen and _holds_memory(candidate):
+            seen.add(id(candidate))
+            storage = storage_of(candidate, _name_of(candidate))
+            if storage is not None:
+                yield storage, candidate
 
 
-def _reachable_objects() -> Iterator[object]:
-    # The collector does not track NumPy arrays: they are found through what refers to them, local variables included.
+def _heap_objects() -> Iterator[object]:
+    # The collector does not track NumPy arrays: they are found through what refers to them.
     for candidate in gc.get_objects():
         yield candidate
         if type(candidate) is not ModuleType:  # A module's dict is tracked itself.
             yield from gc.get_referents(candidate)
+
+
+def _local_variables() -> Iterator[object]:
     for frame in sys._current_frames().values():
         while frame is not None:
             yield from list(frame.f_locals.values())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kperfir.errors import DeviceError
 from kperfir.runtime import simulated_time
 from kperfir.runtime.arguments import Parameters, pack
+from kperfir.runtime.arrays import Storage
 from kperfir.runtime.device import HostBuffer
 from kperfir.runtime.memory import LiveArrays, describe_nearest, merged
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-    from kperfir.runtime.arrays import Storage
     from kperfir.runtime.chip import Chip
 
 WARP_SIZE = 32
@@ -169,6 +169,7 @@ class SimtDriver:
         self._native = native or _native_simt()
         self._device: Any = None
         self._orphans: list[Any] = []
+        self._live = LiveArrays()
         self._lock = threading.RLock()
         self._local = threading.local()
         self._observers: list[Callable[[FinishedLaunch], None]] = []
@@ -303,7 +304,7 @@ class SimtDriver:
         with self._lock:
             storages = merged(parameters.storages)
             device = self._open_device()
-            with _mapped(device, storages):
+            with self._live.launch(), _mapped(device, storages, self._live):
                 try:
                     result = device.launch(
                         kernel.module, grid=shape.grid, block_threads=shape.threads, shared_bytes=shape.shared_bytes,
@@ -356,17 +357,18 @@ def active_simt_driver() -> SimtDriver | None:
 
 
 @contextlib.contextmanager
-def _mapped(device: Any, storages: list[Storage]) -> Iterator[None]:
+def _mapped(device: Any, storages: list[Storage], live: LiveArrays) -> Iterator[None]:
     """Make `storages` valid on `device`, and whatever live memory else the kernel turns out to use."""
-    live, mapped = LiveArrays(), []
+    mapped: list[Storage] = []
 
     def resolve(address: int) -> tuple[int, int, str] | None:
         found = live.find(address)
         if found is None:
             return None
-        low = max((s.end for s in storages if s.end <= address), default=0)
-        high = min((s.address for s in storages if s.address > address), default=sys.maxsize)
-        start, end = max(found.address, low), min(found.end, high)
+        # The device takes disjoint ranges only.
+        start = max([found.address, *(s.end for s in mapped if s.end <= address)])
+        end = min([found.end, *(s.address for s in mapped if s.address > address)])
+        mapped.append(Storage(start, end - start, found.name))
         return start, end - start, found.name
 
     try:

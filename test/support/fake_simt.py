@@ -76,6 +76,16 @@ class Device:
     def set_resolver(self, resolver: Any) -> None:
         self.resolver = resolver
 
+    def resolve(self, addr: int) -> tuple[int, int, str] | None:
+        """Look for an address as the device does: in its ranges, then with the resolver's help."""
+        for begin, (nbytes, name, _) in self.ranges.items():
+            if begin <= addr < begin + nbytes:
+                return begin, nbytes, name
+        found: tuple[int, int, str] | None = self.resolver(addr)
+        if found is not None:
+            self.map(*found, writable=True)
+        return found
+
     def launch(self, module: Module, *, params: list[bytes], grid: Any, **more: Any) -> Any:
         launch = SimpleNamespace(module=module, params=params, grid=grid, ranges=dict(self.ranges), **more)
         self.launches.append(launch)

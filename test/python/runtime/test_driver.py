@@ -203,8 +203,8 @@ class TestFaults:
         found: list[Any] = []
 
         def follow(launch: Any) -> None:
-            found.append(device().resolver(int(table[0]) + 16))
-            found.append(device().resolver(0x40))
+            found.append(device().resolve(int(table[0]) + 16))
+            found.append(device().resolve(0x40))
 
         run_copy()
         device().on_launch = follow
@@ -212,6 +212,7 @@ class TestFaults:
         assert found[0][:2] == (hidden.ctypes.data, hidden.nbytes)
         assert "3000" in found[0][2]
         assert found[1] is None
+        assert device().ranges == {}, "nothing stays mapped"
 
 
 class TestSelection:

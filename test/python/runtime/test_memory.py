@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from kperfir.errors import UsageError
+from kperfir.runtime import memory
 from kperfir.runtime.arrays import Storage, simt_array, storage_of
 from kperfir.runtime.memory import LiveArrays, describe_nearest, merged
 
@@ -48,7 +51,7 @@ def test_describe_nearest_is_empty_without_storages() -> None:
 
 
 class Holder:
-    def __init__(self, array: object) -> None:
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
 
 
@@ -70,6 +73,30 @@ def test_live_arrays_finds_the_storage_of_a_torch_view() -> None:
     found = LiveArrays().find(view.data_ptr() - 4)
     assert found is not None
     assert found.nbytes >= 4000
+
+
+def test_live_arrays_searches_once_per_launch_and_remembers_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[int] = []
+    search = memory._heap_objects
+
+    def counting() -> Any:
+        searches.append(1)
+        return search()
+
+    monkeypatch.setattr(memory, "_heap_objects", counting)
+    held = Holder(np.zeros(4096, np.float64))
+    address, live = int(held.array.ctypes.data), LiveArrays()
+    with live.launch():
+        assert live.find(address) is not None
+        assert live.find(0x10) is None
+    assert len(searches) == 1
+    with live.launch():
+        assert live.find(address + 8) is not None
+    assert len(searches) == 1
+    held.array = np.zeros(1)
+    with live.launch():
+        live.find(address)
+    assert len(searches) == 2, "an array that is gone is not trusted"
 
 
 def test_live_arrays_finds_nothing_at_a_wild_address() -> None:
