@@ -50,10 +50,25 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
             expected="a Python script, or -m and a module",
             fix="kperfir run [options] script.py [arguments of the script]",
         )
+    if cuda_as_cpu:
+        options = _on_simt_device(options)
     _hand_down(options)
     session.start_process_session(options)
     with _as_main_program(arguments, is_module=is_module), _pretended_cuda(options, cuda_as_cpu=cuda_as_cpu):
         return _exit_code_of(arguments[0], is_module=is_module)
+
+
+def _on_simt_device(options: Options) -> Options:
+    # Triton asks torch whether there is a GPU, and torch is about to say yes.
+    if options.device in ("cuda", "hip"):
+        raise UsageError(
+            "bad-option",
+            where="kperfir run --cuda-as-cpu",
+            found=f"device {options.device}",
+            expected="simt, or auto",
+            fix="leave out one of the two options",
+        )
+    return replace(options, device="simt")
 
 
 def _hand_down(options: Options) -> None:

@@ -87,3 +87,9 @@ def test_run_pretends_cuda_when_asked(tmp_path: Path, started: list[config.Optio
     options = config.resolve({}, simt_chip=chip_file)
     assert run_script([script(tmp_path, text)], options, cuda_as_cpu=True) == 0
     assert not torch.cuda.is_available()
+    assert [session_options.device for session_options in started] == ["simt"], "torch is not to be believed"
+
+
+def test_run_does_not_pretend_cuda_and_ask_for_it(tmp_path: Path, started: list[config.Options]) -> None:
+    with pytest.raises(UsageError, match="leave out one"):
+        run_script([script(tmp_path, "")], config.resolve({}, device="cuda"), cuda_as_cpu=True)
