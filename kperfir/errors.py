@@ -35,7 +35,6 @@ WHAT: dict[str, str] = {
     "write-failed": "the capture file cannot be written",
     "writer-closed": "the capture file is already closed",
     "wrong-process": "a capture file belongs to the process that opened it",
-    "native-missing": "the native module of kperfir cannot be imported",
 }
 
 

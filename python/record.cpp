@@ -148,22 +148,17 @@ void bindRecord(nb::module_ &module) {
       .def_ro("found", &DecodeError::found)
       .def_ro("expected", &DecodeError::expected);
 
-  nb::class_<DecoderLayout>(module, "DecoderLayout",
-                            "What the decoder needs of a layout. Region kinds: "
-                            "0 other, 1 kernel, 2 loop, 3 iteration, 4 mark; "
-                            "edges: 0 start, 1 end, 2 mark.")
+  nb::class_<DecoderLayout>(
+      module, "DecoderLayout",
+      "What the decoder needs of a layout. Region kinds: "
+      "0 other, 1 loop, 2 iteration, 3 mark; edges: 0 start, "
+      "1 end, 2 mark.")
       .def(nb::init<>())
       .def_rw("hash", &DecoderLayout::hash)
       .def_rw("ring", &DecoderLayout::ring)
       .def_rw("total_warps", &DecoderLayout::totalWarps)
       .def_rw("words_per_warp", &DecoderLayout::wordsPerWarp)
       .def_rw("max_frame_words", &DecoderLayout::maxFrameWords)
-      .def(
-          "set_warps",
-          [](DecoderLayout &self, std::vector<uint8_t> isFirstRole) {
-            self.warpIsFirstRole = std::move(isFirstRole);
-          },
-          nb::arg("is_first_role"))
       .def(
           "set_regions",
           [](DecoderLayout &self, std::vector<int32_t> parents,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, NDArray[Any]]
 
-_KINDS = {"kernel": 1, "loop": 2, "iteration": 3, "mark": 4}
+_KINDS = {"loop": 1, "iteration": 2, "mark": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,6 @@ def _decoder(layout: BufferLayout) -> record.Decoder:
     native.total_warps = layout.total_warps
     native.words_per_warp = layout.words_per_warp
     native.max_frame_words = layout.max_frame_words
-    native.set_warps([int(role == 0) for role in layout.role_of_warp()])
     native.set_regions([r.parent for r in layout.regions], [_KINDS.get(r.kind, 0) for r in layout.regions])
     stamps = [stamp for frame in layout.frames for stamp in frame.stamps]
     events = [event for stamp in stamps for event in stamp]

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from kperfir._native import record
 from kperfir.errors import CaptureError
 
 LAYOUT_VERSION = 1
@@ -23,6 +24,8 @@ KINDS = (
     "tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic",
     "barrier", "user", "mark",
 )  # fmt: skip
+# Warps that only fill up a warp group run no role.
+IDLE = "idle"
 EDGES = ("start", "end", "mark")
 
 MAX_WARPS = 64
@@ -104,9 +107,17 @@ class BufferLayout:
     def ring(self) -> bool:
         return self.strategy == "ring"
 
+    @property
+    def role_names(self) -> list[str]:
+        """Names of `roles`, and at the end `IDLE` for warps that have none."""
+        return [*(role.name for role in self.roles), IDLE]
+
     def role_of_warp(self) -> list[int]:
-        """Index into `roles` for every warp; length `total_warps`."""
-        return [index for index, role in enumerate(self.roles) for _ in range(role.warps)]
+        """Index into `role_names` for every warp; length `total_warps`."""
+        roles = [len(self.roles)] * self.total_warps
+        for index, role in enumerate(self.roles):
+            roles[role.first_warp : role.first_warp + role.warps] = [index] * role.warps
+        return roles
 
 
 def layout_hash(text: str) -> int:
@@ -220,13 +231,14 @@ def _check_hash(layout: BufferLayout) -> None:
 
 
 def _check_roles(layout: BufferLayout) -> None:
-    next_warp = 0
+    taken: set[int] = set()
     for index, role in enumerate(layout.roles):
-        if role.first_warp != next_warp:
-            raise _bad(f"roles[{index}]", found=f"first_warp {role.first_warp}", expected=f"{next_warp}, no gap")
-        next_warp += role.warps
-    if next_warp != layout.total_warps:
-        raise _bad("roles", found=f"{next_warp} warps together", expected=f"total_warps, {layout.total_warps}")
+        warps = set(range(role.first_warp, role.first_warp + role.warps))
+        if taken & warps:
+            raise _bad(f"roles[{index}]", found=f"warp {min(taken & warps)}", expected="warps of no other role")
+        if max(warps) >= layout.total_warps:
+            raise _bad(f"roles[{index}]", found=f"warp {max(warps)}", expected=f"less than {layout.total_warps}")
+        taken |= warps
 
 
 def _check_regions(layout: BufferLayout) -> None:
@@ -265,8 +277,6 @@ def _check_frames(layout: BufferLayout) -> None:
 
 
 def _check_sizes(layout: BufferLayout) -> None:
-    from kperfir._native import record
-
     if layout.words_per_warp < layout.max_frame_words:
         raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{layout.max_frame_words} or more")
     expected = record.cta_bytes(layout.total_warps, layout.words_per_warp)

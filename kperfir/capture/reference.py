@@ -260,7 +260,6 @@ class _Replay:
         self.layout = layout
         self.track = track
         self.cta = cta
-        self.first_role = layout.role_of_warp()[track.warp] == 0
         self.open: list[int] = []  # Indices into track.spans.
         self.iterations: list[int] = []  # Per open span: iterations begun so far, or -1 if that is unknown.
 
@@ -297,8 +296,7 @@ class _Replay:
         chain: list[int] = []
         region = self.layout.regions[event.region].parent
         while region >= 0:
-            if self.first_role or self.kind(region) != "kernel":
-                chain.insert(0, region)
+            chain.insert(0, region)
             region = self.layout.regions[region].parent
         for region in chain:
             self.push(region, clock, iteration=-1, complete=False)
@@ -310,8 +308,7 @@ class _Replay:
         if top >= 0 and self.kind(top) == "iteration" and self.layout.regions[top].parent == parent:
             self.close(clock)
             top = self.region_of_top()
-        bare = not self.open and parent >= 0 and self.kind(parent) == "kernel" and not self.first_role
-        _require(top == parent or bare, self.cta, f"start of region {region} inside its parent {parent}, not {top}")
+        _require(top == parent, self.cta, f"start of region {region} inside its parent {parent}, not {top}")
         if self.kind(region) == "iteration":
             iteration = self.iterations[-1]
             if iteration >= 0:
@@ -336,8 +333,7 @@ class _Replay:
         if top == region:
             self.close(clock)
             return
-        outermost = not self.open and self.kind(region) == "kernel" and not self.first_role
-        _require(self.track.laps > 0 and (first or outermost), self.cta, f"end of region {top}, not of {region}")
+        _require(self.track.laps > 0 and first, self.cta, f"end of region {top}, not of {region}")
         self.track.orphan_ends += 1
 
     def close(self, clock: int) -> None:

@@ -77,7 +77,7 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
         base += count
     categories = {
         "kernel": _category([(launch.record.kernel.name, count) for launch, count in zip(launches, rows, strict=True)]),
-        "role": _coded(launches, parts, "role", lambda layout: [role.name for role in layout.roles]),
+        "role": _coded(launches, parts, "role", lambda layout: layout.role_names),
         "name": _coded(launches, parts, "region", _of_regions(lambda region: region.name)),
         "kind": _coded(launches, parts, "region", _of_regions(lambda region: region.kind)),
         "file": _coded(launches, parts, "region", _of_regions(lambda region: region.file)),
@@ -90,7 +90,7 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
 def build_tracks(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     """One row per warp of each recorded CTA."""
     parts = [_track_part(launch) for launch in launches]
-    role = _coded(launches, parts, "role", lambda layout: [role.name for role in layout.roles])
+    role = _coded(launches, parts, "role", lambda layout: layout.role_names)
     return _frame({**_concatenate(parts, _TRACK_DTYPES), "role": role}, TRACK_COLUMNS)
 
 
@@ -210,8 +210,10 @@ def _coded(
     codes: dict[str, int] = {}
     columns = []
     for launch, part in zip(launches, parts, strict=True):
-        table = np.array([codes.setdefault(value, len(codes)) for value in values(launch.layout)], np.int32)
-        columns.append(table[part[key]])
+        names = values(launch.layout)
+        used = np.bincount(part[key], minlength=len(names)) > 0
+        table = [codes.setdefault(name, len(codes)) if use else -1 for name, use in zip(names, used, strict=True)]
+        columns.append(np.array(table, np.int32)[part[key]])
     return pd.Categorical.from_codes(np.concatenate([*columns, np.empty(0, np.int32)]), categories=list(codes))
 
 

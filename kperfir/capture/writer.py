@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kperfir._native import record
 from kperfir.capture import format as kpf
 from kperfir.capture.layout import BufferLayout, parse_layout
 from kperfir.errors import CaptureError
@@ -290,8 +291,6 @@ def _recorded_ctas(
             fix="recompile the kernel: its cached layout is from another kperfir version",
         )
     rows = raw.reshape(ctas, layout.cta_bytes)
-    from kperfir._native import record
-
     headers = rows[:, : record.CTA_HEADER_WORDS * record.WORD_BYTES]
     ids = np.flatnonzero(headers.any(axis=1)).astype(np.uint32)
     return ids, rows if len(ids) == ctas else rows[ids]

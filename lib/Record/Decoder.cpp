@@ -143,8 +143,7 @@ std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
   SpanColumns &spans = options.spans ? columns.spans : unwanted;
   unwanted.resize(0);
   size_t spansBefore = spans.rows();
-  replay.begin(spans, walk.laps != 0,
-               plan.warpIsFirstRole[static_cast<size_t>(segment.warp)]);
+  replay.begin(spans, walk.laps != 0);
   if (auto error = replayFrames(segment, anchors))
     return error;
   TrackColumns &tracks = columns.tracks;
@@ -289,8 +288,7 @@ uint64_t DecoderLayout::ctaBytes() const {
 }
 
 std::string DecoderLayout::validate() const {
-  if (totalWarps == 0 || totalWarps > kMaxWarps ||
-      warpIsFirstRole.size() != totalWarps)
+  if (totalWarps == 0 || totalWarps > kMaxWarps)
     return "number of warps";
   if (maxFrameWords == 0 || wordsPerWarp < maxFrameWords ||
       wordsPerWarp > kMaxWordsPerWarp)

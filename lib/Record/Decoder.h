@@ -24,7 +24,7 @@
 namespace kperfir::record {
 
 /// What the replay needs to know of a region's kind.
-enum class RegionKind : uint8_t { Other, Kernel, Loop, Iteration, Mark };
+enum class RegionKind : uint8_t { Other, Loop, Iteration, Mark };
 
 enum class Edge : uint8_t { Start, End, Mark };
 
@@ -42,8 +42,7 @@ struct DecoderLayout {
   uint32_t totalWarps = 0;
   uint32_t wordsPerWarp = 0;
   uint32_t maxFrameWords = 0;
-  std::vector<uint8_t> warpIsFirstRole; // Per warp: 1 if it runs roles[0].
-  std::vector<int32_t> regionParents;   // -1: no parent.
+  std::vector<int32_t> regionParents; // -1: no parent.
   std::vector<RegionKind> regionKinds;
   std::vector<uint32_t> frameOffsets;
   std::vector<uint32_t> stampOffsets;

@@ -4,11 +4,10 @@
 
 namespace kperfir::record {
 
-void Replay::begin(SpanColumns &columns, bool prefixIsLost, bool isFirstRole) {
+void Replay::begin(SpanColumns &columns, bool prefixIsLost) {
   out = &columns;
   next = columns.rows();
   prefixLost = prefixIsLost;
-  firstRole = isFirstRole;
   first = true;
   orphans = 0;
   stack.clear();
@@ -17,8 +16,7 @@ void Replay::begin(SpanColumns &columns, bool prefixIsLost, bool isFirstRole) {
 void Replay::reopenAncestors(Event event, int64_t clock) {
   chain.clear();
   for (int32_t r = parent(event.region); r >= 0; r = parent(r))
-    if (firstRole || kind(r) != RegionKind::Kernel)
-      chain.push_back(r);
+    chain.push_back(r);
   reserve(chain.size());
   for (size_t i = chain.size(); i-- > 0;) {
     push(chain[i], clock, -1, false);
@@ -41,17 +39,13 @@ bool Replay::start(int32_t region, int64_t clock) {
   int32_t around = parent(region);
   if (around >= 0 && iterationOf(around))
     close(clock); // The loop body has been left or begun anew.
+  if (around != (stack.empty() ? -1 : stack.back().region))
+    return false;
   if (stack.empty()) {
-    // Only the warps of the first role record the kernel itself.
-    bool bare = around >= 0 && kind(around) == RegionKind::Kernel && !firstRole;
-    if (around >= 0 && !bare)
-      return false;
     push(region, clock, -1, true);
     return true;
   }
   Open &top = stack.back();
-  if (top.region != around)
-    return false;
   int64_t iteration = -1;
   if (kind(region) == RegionKind::Iteration)
     iteration = top.iterations >= 0 ? top.iterations++ : -1;
@@ -68,9 +62,7 @@ bool Replay::end(int32_t region, int64_t clock) {
     close(clock);
     return true;
   }
-  bool outermost =
-      stack.empty() && kind(region) == RegionKind::Kernel && !firstRole;
-  if (!prefixLost || !(first || outermost))
+  if (!prefixLost || !first)
     return false;
   ++orphans;
   return true;

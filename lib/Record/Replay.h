@@ -20,7 +20,7 @@ public:
 
   /// Begin a warp; its spans go behind those in \p columns. \p prefixLost: a
   /// ring has overwritten the warp's first events.
-  void begin(SpanColumns &columns, bool prefixLost, bool firstRole);
+  void begin(SpanColumns &columns, bool prefixLost);
 
   /// Open the regions around \p event, the first one of a warp without prefix:
   /// their starts are lost but must have happened.
@@ -68,7 +68,7 @@ private:
   }
 
   const DecoderLayout &plan;
-  bool prefixLost = false, firstRole = true, first = true;
+  bool prefixLost = false, first = true;
   SpanColumns *out = nullptr;
   size_t next = 0; // Row of the next span; rows behind it have room.
   int64_t orphans = 0;

@@ -30,9 +30,8 @@ DecoderLayout makeLayout(bool ring, uint32_t words) {
   layout.totalWarps = 2;
   layout.wordsPerWarp = words;
   layout.maxFrameWords = 4;
-  layout.warpIsFirstRole = {1, 0};
-  layout.regionParents = {-1, 0, 1, 2, 2, 0, 0};
-  layout.regionKinds = {RegionKind::Kernel,    RegionKind::Loop,
+  layout.regionParents = {-1, 0, 1, 2, 2, 0, -1};
+  layout.regionKinds = {RegionKind::Other,     RegionKind::Loop,
                         RegionKind::Iteration, RegionKind::Other,
                         RegionKind::Other,     RegionKind::Mark,
                         RegionKind::Other};

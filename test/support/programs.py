@@ -160,18 +160,18 @@ class Plan:
 
 
 def plan_program(roles: Sequence[Role], kernel: str = "kernel") -> Plan:
-    """Assign region ids, stamps and frames in program order. Every role's body is inside region 0 if the first role's
-    is a kernel region.
-    """
+    """Assign region ids, stamps and frames in program order. The kernel region of every role is the same one."""
     plan = Plan(kernel)
-    for index, role in enumerate(roles):
-        code = _lower(plan, role.body, [], inside=-1 if index == 0 else 0)
+    for role in roles:
+        code = _lower(plan, role.body, [])
         plan.roles.append((role.name, role.warps, _group(plan, code)))
     return plan
 
 
 def _add_region(plan: Plan, kind: str, parent: int, line: int) -> int:
     region = len(plan.regions)
+    if kind == "kernel" and region > 0:
+        return 0
     line = line or region + 1
     base = plan.kernel if kind == "kernel" else f"{kind} {SOURCE.rsplit('/', 1)[1]}:{line}"
     same = sum(r["name"].split("#")[0] == base for r in plan.regions)
@@ -192,10 +192,10 @@ def _add_region(plan: Plan, kind: str, parent: int, line: int) -> int:
     return region
 
 
-def _lower(plan: Plan, body: Sequence[Node], open_regions: list[int], *, inside: int) -> list[Any]:
-    """Edges as single-event stamps, control flow as nested code. `inside`: the parent of regions where none is open."""
+def _lower(plan: Plan, body: Sequence[Node], open_regions: list[int]) -> list[Any]:
+    """Edges as single-event stamps, control flow as nested code."""
     code: list[Any] = []
-    parent = open_regions[-1] if open_regions else inside
+    parent = open_regions[-1] if open_regions else -1
     for node in body:
         if isinstance(node, Work):
             code.append(node)
@@ -204,12 +204,12 @@ def _lower(plan: Plan, body: Sequence[Node], open_regions: list[int], *, inside:
         elif isinstance(node, Region):
             region = _add_region(plan, node.kind, parent, node.line)
             code.append(Stamp([("start", region)]))
-            code += _lower(plan, node.body, [*open_regions, region], inside=inside)
+            code += _lower(plan, node.body, [*open_regions, region])
             code.append(Stamp([("end", region)]))
         elif isinstance(node, Loop):
-            code += _lower_loop(plan, node, open_regions, inside=inside)
+            code += _lower_loop(plan, node, open_regions)
         elif isinstance(node, If):
-            sides = [_lower(plan, side, open_regions, inside=inside) for side in (node.then, node.otherwise)]
+            sides = [_lower(plan, side, open_regions) for side in (node.then, node.otherwise)]
             code.append(IfCode(*sides))
         else:
             kinds = [plan.regions[r]["kind"] for r in open_regions]
@@ -220,15 +220,15 @@ def _lower(plan: Plan, body: Sequence[Node], open_regions: list[int], *, inside:
     return code
 
 
-def _lower_loop(plan: Plan, node: Loop, open_regions: list[int], *, inside: int) -> list[Any]:
-    parent = open_regions[-1] if open_regions else inside
+def _lower_loop(plan: Plan, node: Loop, open_regions: list[int]) -> list[Any]:
+    parent = open_regions[-1] if open_regions else -1
     loop = _add_region(plan, "loop", parent, node.line)
-    before = _lower(plan, node.before, [*open_regions, loop], inside=inside)
+    before = _lower(plan, node.before, [*open_regions, loop])
     inner, start = [*open_regions, loop], []
     if node.iterations:
         iteration = _add_region(plan, "iteration", loop, node.line)
         inner, start = [*inner, iteration], [Stamp([("start", iteration)])]
-    body = start + _lower(plan, node.body, inner, inside=inside)
+    body = start + _lower(plan, node.body, inner)
     return [Stamp([("start", loop)]), LoopCode(node.trips, before, body), Stamp([("end", loop)])]
 
 

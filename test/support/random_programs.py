@@ -13,10 +13,13 @@ _KINDS = ("load", "dot", "async_wait", "store", "user")
 
 
 def random_plan(rng: random.Random, *, max_gap: int = 50) -> Plan:
-    """One to three roles of one or two warps; the first runs a kernel region. Work takes up to `max_gap` cycles."""
-    roles = [Role("default", rng.randint(1, 2), [Region("kernel", random_body(rng, rng.randint(1, 4), max_gap))])]
-    for index in range(rng.choice((0, 0, 1, 2))):
-        roles.append(Role(f"partition{index}", 1, random_body(rng, 3, max_gap)))
+    """One to three roles of one or two warps, with or without a kernel region. Work takes up to `max_gap` cycles."""
+    whole = rng.random() < 0.8
+    roles = []
+    for index in range(rng.choice((1, 1, 2, 3))):
+        body = random_body(rng, rng.randint(1, 4), max_gap)
+        name = f"partition{index - 1}" if index else "default"
+        roles.append(Role(name, rng.randint(1, 2), [Region("kernel", body)] if whole else body))
     return plan_program(roles, kernel=f"kernel{rng.randint(0, 9)}")
 
 

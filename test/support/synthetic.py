@@ -56,7 +56,8 @@ def matmul_plan(shape: CaptureShape) -> Plan:
     body = [Work(10, 40), *prologue, Work(), loop, Mark(29), store]
     roles = [Role("default", shape.warps, [Region("kernel", body, line=10)])]
     if shape.specialised:
-        roles.append(Role("partition0", 1, [Loop(copies, trips=(shape.iterations,), line=20)]))
+        loads = Loop(copies, trips=(shape.iterations,), line=20)
+        roles.append(Role("partition0", 1, [Region("kernel", [loads], line=10)]))
     return plan_program(roles, kernel="matmul_kernel")
 
 

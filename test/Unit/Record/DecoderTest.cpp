@@ -30,9 +30,8 @@ DecoderLayout loopLayout(bool ring, uint32_t words) {
   layout.totalWarps = 1;
   layout.wordsPerWarp = words;
   layout.maxFrameWords = 3;
-  layout.warpIsFirstRole = {1};
   layout.regionParents = {-1, 0, 1, 2};
-  layout.regionKinds = {RegionKind::Kernel, RegionKind::Loop,
+  layout.regionKinds = {RegionKind::Other, RegionKind::Loop,
                         RegionKind::Iteration, RegionKind::Other};
   layout.frameOffsets = {0, 1, 2, 4, 5};
   layout.stampOffsets = {0, 1, 2, 4, 5, 7};
