@@ -10,6 +10,8 @@ import pytest
 
 from kperfir.runtime.clock import Anchors, Slope, estimate_slope, fit_clock
 
+Moment = tuple[int, float]  # SM, true time in ns
+
 
 class Device:
     """SMs that count at `hz` from origins of their own, and a timer that steps by `step_ns`."""
@@ -26,9 +28,7 @@ class Device:
     def timer(self, true_ns: float) -> int:
         return (self.timer_origin + int(true_ns)) // self.step_ns * self.step_ns
 
-    def anchors(
-        self, ctas: int, *, length_ns: float, launch_ns: float = 0.0
-    ) -> tuple[Anchors, list[tuple[int, float]]]:
+    def anchors(self, ctas: int, *, length_ns: float, launch_ns: float = 0.0) -> tuple[Anchors, list[Moment]]:
         """Anchors of CTAs that start one after the other, and for each anchor its SM and true time."""
         starts, ends = [], []
         free = [launch_ns + self.rng.uniform(0, 900) for _ in self.origin]

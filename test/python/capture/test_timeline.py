@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -197,11 +198,10 @@ def test_corrupt_buffer_in_a_whole_file_names_launch_and_word(tmp_path: Path) ->
 
     shape = CaptureShape()
     layout = matmul_plan(shape).layout(strategy="saturate", words_per_warp=512)
-    import random
-
     runs = run_launch(matmul_plan(shape), layout, shape, random.Random(0), 1000)
     words = np.frombuffer(b"".join(run.data for run in runs), np.uint32).copy()
-    words[layout.cta_bytes // 4 * 2 + 16 + 516 + 4 + 1] = 0xBADC0DE
+    segment = layout.cta_bytes // 4 * 2 + 16 + 516
+    words[segment + 4 + words[segment] // 4 - 1] = 0xBADC0DE  # The tag of the last frame.
     with CaptureWriter(tmp_path / "x.kpf", ProcessInfo.of_this_process(device="d", simulated=True)) as writer:
         writer.add_launch(writer.add_kernel(layout.text), LaunchInfo((4, 1, 1)), words.view(np.uint8))
     with pytest.raises(CaptureError, match=r"launch 0 of matmul_kernel, CTA 2, warp 1, word") as caught:
@@ -248,8 +248,6 @@ def test_summary_leaves_incomplete_spans_out_of_the_distribution(tmp_path: Path)
 
 
 def test_summary_keeps_kernels_apart(tmp_path: Path) -> None:
-    import random
-
     from support.programs import Region, Role, Work, plan_program, run_cta
     from support.synthetic import CaptureWriter, LaunchInfo, ProcessInfo
 
