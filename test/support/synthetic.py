@@ -83,20 +83,21 @@ def run_launch(
     return runs
 
 
-def write_matmul_capture(path: Path, shape: CaptureShape | None = None) -> list[list[CtaRun]]:
+def describe_process(shape: CaptureShape) -> ProcessInfo:
+    device = "simt:a100" if shape.simulated else "NVIDIA A100"
+    return ProcessInfo.of_this_process(device=device, simulated=shape.simulated, chip="a100", clock_hz=CLOCK_HZ)
+
+
+def write_matmul_capture(
+    path: Path, shape: CaptureShape | None = None, process: ProcessInfo | None = None
+) -> list[list[CtaRun]]:
     """Write a finished capture to `path`; the CTAs of each launch, with what really happened in them."""
     shape = shape or CaptureShape()
     rng = random.Random(shape.seed)
     plan = matmul_plan(shape)
     layout = plan.layout(strategy=shape.strategy, words_per_warp=shape.words_per_warp)
-    process = ProcessInfo.of_this_process(
-        device="simt:a100" if shape.simulated else "NVIDIA A100",
-        simulated=shape.simulated,
-        chip="a100",
-        clock_hz=CLOCK_HZ,
-    )
     launches, cycle = [], 10_000
-    with CaptureWriter(path, process) as writer:
+    with CaptureWriter(path, process or describe_process(shape)) as writer:
         kernel = writer.add_kernel(layout.text, {"registers": 96})
         for _ in range(shape.launches):
             runs = run_launch(plan, layout, shape, rng, cycle)
