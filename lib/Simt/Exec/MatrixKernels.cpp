@@ -153,17 +153,63 @@ struct Float16 {
 // The product
 //===----------------------------------------------------------------------===//
 
-float multiplyAdd(float a, float b, float c) { return c + a * b; }
-double multiplyAdd(double a, double b, double c) { return __builtin_fma(a, b, c); }
-int32_t multiplyAdd(int32_t a, int32_t b, int32_t c) {
-  return static_cast<int32_t>(static_cast<uint32_t>(c) +
-                              static_cast<uint32_t>(a) * static_cast<uint32_t>(b));
-}
-int64_t multiplyAdd(int32_t a, int32_t b, int64_t c) { return c + int64_t(a) * b; }
+/// One row of C: eight values, and the operations on all of them.
+template <typename T> struct RowOf;
+template <> struct RowOf<float> {
+  typedef float Type __attribute__((vector_size(32)));
+};
+template <> struct RowOf<int32_t> {
+  typedef uint32_t Type __attribute__((vector_size(32))); // wraps
+};
 
 constexpr unsigned kN = 8;
 constexpr unsigned kGroups = 8;      // lane / 4: row of A, column of B
 constexpr unsigned kThreads = 4;     // lane % 4: place within a row
+
+template <typename T> void interleave(const T *even, const T *odd, T *to) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    to[2 * lane] = even[lane];
+    to[2 * lane + 1] = odd[lane];
+  }
+}
+
+/// c += a * b, in the order of k; four rows at once hide the latency of adding.
+template <unsigned M, unsigned K, typename T>
+void accumulate(const T (&a)[M][K], const T (&b)[K][kN], T *c) {
+  constexpr unsigned kBlock = 4;
+  if constexpr (sizeof(T) == sizeof(double)) {
+    for (unsigned m = 0; m < M; ++m)
+      for (unsigned k = 0; k < K; ++k)
+        for (unsigned n = 0; n < kN; ++n)
+          c[m * kN + n] = __builtin_fma(a[m][k], b[k][n], c[m * kN + n]);
+  } else {
+    using Row = typename RowOf<T>::Type;
+    for (unsigned m = 0; m < M; m += kBlock) {
+      Row rows[kBlock];
+      std::memcpy(rows, c + m * kN, sizeof rows);
+      for (unsigned k = 0; k < K; ++k) {
+        Row column;
+        std::memcpy(&column, b[k], sizeof column);
+        rows[0] += a[m][k] * column;
+        rows[1] += a[m + 1][k] * column;
+        rows[2] += a[m + 2][k] * column;
+        rows[3] += a[m + 3][k] * column;
+      }
+      std::memcpy(c + m * kN, rows, sizeof rows);
+    }
+  }
+}
+
+template <unsigned M, unsigned K>
+void accumulateSaturated(const int32_t (&a)[M][K], const int32_t (&b)[K][kN], int32_t *c) {
+  // Products of a step fit in 32 bits together; only adding them to c may not.
+  alignas(64) int32_t products[M * kN] = {};
+  accumulate<M, K>(a, b, products);
+  for (unsigned i = 0; i < M * kN; ++i) {
+    int64_t sum = int64_t(c[i]) + products[i];
+    c[i] = static_cast<int32_t>(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
+  }
+}
 
 /// Fragment layouts of PTX for m (8 or 16) x 8 x k: lane = 4 * group + thread.
 /// A: register r holds row group + 8 * (r % rows), k from
@@ -194,50 +240,35 @@ void multiply(const MmaOperands &operands) {
         b[r * kSpan + k][n] = values[n * kSpan + k];
   }
 
-  // C and D: for each 8 rows, columns 2t and 2t + 1 of row `group`.
-  alignas(64) T c[M][kN];
+  // C and D: for each 8 rows, columns 2t and 2t + 1 of row `group`, so that the
+  // dense rows are the two registers interleaved.
+  alignas(64) T c[M * kN];
   for (unsigned half = 0; half < kRows; ++half) {
-    alignas(64) T values[2][kWarpSize];
+    T *rows = c + half * kGroups * kN;
     if constexpr (AccC::kPerRegister == 2) {
-      alignas(64) T pairs[2 * kWarpSize];
-      AccC::expand(operands.c[half], pairs);
-      std::memcpy(c[8 * half], pairs, sizeof pairs);
+      AccC::expand(operands.c[half], rows);
     } else {
+      alignas(64) T values[2][kWarpSize];
       AccC::expand(operands.c[2 * half], values[0]);
       AccC::expand(operands.c[2 * half + 1], values[1]);
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        c[8 * half + lane / 4][lane % 4 * 2] = values[0][lane];
-        c[8 * half + lane / 4][lane % 4 * 2 + 1] = values[1][lane];
-      }
+      interleave(values[0], values[1], rows);
     }
   }
 
-  for (unsigned m = 0; m < M; ++m) {
-    if constexpr (Saturate) {
-      for (unsigned n = 0; n < kN; ++n) {
-        int64_t sum = c[m][n];
-        for (unsigned k = 0; k < K; ++k)
-          sum = multiplyAdd(a[m][k], b[k][n], sum);
-        c[m][n] = static_cast<T>(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
-      }
-    } else {
-      T row[kN];
-      std::memcpy(row, c[m], sizeof row);
-      for (unsigned k = 0; k < K; ++k)
-        for (unsigned n = 0; n < kN; ++n)
-          row[n] = multiplyAdd(a[m][k], b[k][n], row[n]);
-      std::memcpy(c[m], row, sizeof row);
-    }
-  }
+  if constexpr (Saturate)
+    accumulateSaturated<M, K>(a, b, c);
+  else
+    accumulate<M, K>(a, b, c);
 
   for (unsigned half = 0; half < kRows; ++half) {
+    const T *rows = c + half * kGroups * kN;
     if constexpr (AccD::kPerRegister == 2) {
-      AccD::contract(c[8 * half], operands.d[half]);
+      AccD::contract(rows, operands.d[half]);
     } else {
       alignas(64) T values[2][kWarpSize];
       for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        values[0][lane] = c[8 * half + lane / 4][lane % 4 * 2];
-        values[1][lane] = c[8 * half + lane / 4][lane % 4 * 2 + 1];
+        values[0][lane] = rows[2 * lane];
+        values[1][lane] = rows[2 * lane + 1];
       }
       AccD::contract(values[0], operands.d[2 * half]);
       AccD::contract(values[1], operands.d[2 * half + 1]);
