@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from kernels.cases import WORKLOADS
 from support.launch import differing_arguments, run_plain, run_profiled
 

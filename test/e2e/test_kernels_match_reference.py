@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kernels.cases import CASES, WORKLOADS
 from support.launch import run_plain
 

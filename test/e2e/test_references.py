@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from kernels.cases import CASES, WORKLOADS
 
 # What Triton 3.9's interpreter cannot do; hardware and Triton's compiler can.

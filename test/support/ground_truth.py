@@ -14,12 +14,21 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from support.launch import ProfiledRun
-
     from kperfir.runtime.simt import FinishedLaunch
+    from support.launch import ProfiledRun
 
 # The 32-bit clock: stamps. Anchors are 64-bit reads, and so are clock reads that a kernel's author asks for.
 STAMP = re.compile(r"\bmov\.[bu]32\b.*%clock;?$")
+
+# Instructions that belong to exactly one kind of region, whatever the compiler did around them.
+INSTRUCTIONS = {
+    "load": re.compile(r"\bld\.global"),
+    "store": re.compile(r"\bst\.global"),
+    "atomic": re.compile(r"\b(atom|red)\.global"),
+    "async_copy": re.compile(r"\bcp\.async\.c[ag]\."),
+    "async_wait": re.compile(r"\bcp\.async\.wait_(group|all)"),
+    "dot": re.compile(r"\bmma\.sync"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +101,47 @@ def _assert_one_meaning_per_pc(placed: pd.DataFrame) -> None:
     meanings = placed.drop_duplicates()
     twice = meanings[meanings["pc"].duplicated(keep=False)]
     assert twice.empty, f"one instruction, several meanings:\n{twice}"
+
+
+def check_enclosure(run: ProfiledRun) -> dict[str, int]:
+    """Assert that regions and the instructions they are named after lie where each other say.
+
+    Every load, store, atomic, copy, wait and matrix instruction that a warp executes between its first and last stamp
+    is inside a span of its kind and of its source line, and every such span holds one.
+
+    Returns:
+        The number of instructions per kind.
+    """
+    log, module = run.launch.result.log, run.launch.kernel.module
+    texts = [text for text, *_ in module.instructions]
+    lines = np.array([line for *_, line in module.instructions])
+    kinds = np.full(len(texts), "", dtype=object)
+    for kind, pattern in INSTRUCTIONS.items():
+        kinds[[index for index, text in enumerate(texts) if pattern.search(text)]] = kind
+    events = pd.DataFrame({name: log[name] for name in ("cta", "warp", "pc", "issue")})
+    events = events.assign(kind=kinds[events["pc"]], line=lines[events["pc"]])
+    events = events[events["kind"] != ""]
+
+    checked = dict.fromkeys(INSTRUCTIONS, 0)
+    spans = run.timeline.spans
+    assert spans["complete"].all()
+    for (cta, warp), of_warp in spans.groupby(["cta", "warp"], sort=False):
+        mine = events[(events["cta"] == cta) & (events["warp"] == warp)]
+        mine = mine[mine["issue"].between(of_warp["start_cycles"].min(), of_warp["end_cycles"].max())]
+        for kind in INSTRUCTIONS:
+            issued, around = mine[mine["kind"] == kind], of_warp[of_warp["kind"] == kind]
+            _assert_enclosed(issued, around, f"cta {cta} warp {warp}: {kind}")
+            checked[kind] += len(issued)
+    return checked
+
+
+def _assert_enclosed(issued: pd.DataFrame, around: pd.DataFrame, what: str) -> None:
+    starts, ends = around["start_cycles"].to_numpy(), around["end_cycles"].to_numpy()
+    span = np.searchsorted(starts, issued["issue"].to_numpy(), side="right") - 1
+    inside = (span >= 0) & (issued["issue"].to_numpy() < np.append(ends, -1)[span])
+    assert inside.all(), f"{what}: outside every span: {issued[~inside].drop_duplicates('pc').to_dict('records')}"
+    empty = np.setdiff1d(np.arange(len(around)), span)
+    assert not len(empty), f"{what}: spans without an instruction: {around.iloc[empty]['name'].unique().tolist()}"
+    named = issued["line"].to_numpy()
+    wrong = (named != around["line"].to_numpy()[span]) & (named > 0)
+    assert not wrong.any(), f"{what}: source lines differ: {issued[wrong].drop_duplicates('pc').to_dict('records')}"

@@ -11,9 +11,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kernels.workload import bits
-
 import kperfir
+from kernels.workload import bits
 from kperfir.config import resolve
 from kperfir.runtime.select import Selection
 from kperfir.runtime.simt import active_simt_driver
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kernels.workload import Arguments, Workload
-    from kperfir.timeline import Timeline
-
     from kperfir.runtime.simt import FinishedLaunch, SimtDriver
+    from kperfir.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
