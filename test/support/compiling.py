@@ -1,0 +1,66 @@
+"""Compile cases of the corpus without launching them, plain or instrumented, for any target."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kperfir.config import resolve
+from kperfir.errors import KPerfWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kernels.registry import Case
+
+# Target names as the tables show them, and what Triton calls them.
+TARGETS = {
+    "sm_80": ("cuda", 80, 32),
+    "sm_90": ("cuda", 90, 32),
+    "sm_100": ("cuda", 100, 32),
+    "gfx942": ("hip", "gfx942", 64),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A compilation: `error` says why Triton failed, `reason` why the kernel has no records."""
+
+    compiled: Any = None
+    error: str = ""
+    reason: str = ""
+
+    @property
+    def layout(self) -> str:
+        """JSON of the profile buffer, empty if the kernel was compiled as it is."""
+        return getattr(self.compiled.metadata, "kperf_layout", "") if self.compiled else ""
+
+
+@contextlib.contextmanager
+def instrumentation(**options: Any) -> Iterator[None]:
+    """Instrument what is compiled inside."""
+    from kperfir.compile import triton_hook
+
+    triton_hook.install(resolve({}, **options))
+    try:
+        yield
+    finally:
+        triton_hook.uninstall()
+
+
+def attempt(case: Case, target: str) -> Attempt:
+    """Compile `case`, instrumented if that is switched on; never raises for what Triton cannot compile."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    options = dict(case.options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            compiled = triton.compile(case.source(), target=GPUTarget(*TARGETS[target]), options=options)
+        except Exception as error:
+            return Attempt(error=f"{type(error).__name__}: {str(error).strip().splitlines()[-1][:200]}")
+    reasons = [str(warning.message) for warning in caught if issubclass(warning.category, KPerfWarning)]
+    return Attempt(compiled, reason="; ".join(reasons))
