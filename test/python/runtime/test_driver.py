@@ -299,3 +299,29 @@ class TestSelection:
         finally:
             selection.uninstall()
         assert CUDABackend(target).hash() == plain
+
+
+@pytest.mark.usefixtures("simt_triton")
+class TestCompiled:
+    def test_kernel_from_a_ttgir_file_launches(self, tmp_path: Any) -> None:
+        compiled, _ = run_copy()
+        path = tmp_path / "copy_kernel.ttgir"
+        path.write_text(compiled.asm["ttgir"])
+        again = triton.compile(str(path))
+        source, target = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
+        again[(4, 1, 1)](source, target, 1000)
+        first, second = device().launches
+        assert second.grid == first.grid
+        assert [len(value) for value in second.params] == [len(value) for value in first.params]
+
+    def test_sass_says_that_there_is_none(self) -> None:
+        compiled, _ = run_copy()
+        assert "no SASS" in compiled.asm["sass"].replace("No", "no")
+
+    def test_compiling_for_another_target_makes_a_real_cubin(self) -> None:
+        run_copy()
+        source = triton.compiler.ASTSource(
+            copy_kernel, {"source": "*fp32", "target": "*fp32", "count": "i32", "BLOCK": "constexpr"}, {(3,): 128}
+        )
+        compiled = triton.compile(source, target=triton.backends.compiler.GPUTarget("cuda", 90, 32))
+        assert compiled.asm["cubin"].startswith(b"\x7fELF")
