@@ -78,3 +78,8 @@ def test_folder_that_does_not_exist_yet_keeps_its_slash() -> None:
 
     out = config.resolve({}, out="new/").out
     assert capture_path(out, Path("/w"), child=False).parent == Path("/w/new")
+
+
+def test_user_guide_lists_every_variable() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "user-guide.md").read_text()
+    assert [name for name in config.variables() if f"`{name}`" not in guide] == []
