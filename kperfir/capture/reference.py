@@ -128,6 +128,11 @@ class ReferenceTrack:
     spans: list[ReferenceSpan] = field(default_factory=list)
     orphan_ends: int = 0
 
+    @property
+    def prefix_lost(self) -> bool:
+        """A ring has overwritten the first stamps."""
+        return self.laps > 0 and self.dropped > 0
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceCta:
@@ -236,7 +241,7 @@ def _unwrap(track: ReferenceTrack, header: CtaHeader, cta: int) -> None:
         return
     raw = [stamp.raw for stamp in track.stamps]
     clocks = [0] * len(raw)
-    if track.laps:
+    if track.prefix_lost:
         clocks[-1] = header.end_clock + _signed(raw[-1] - header.end_clock)
         for i in reversed(range(len(raw) - 1)):
             clocks[i] = clocks[i + 1] - ((raw[i + 1] - raw[i]) & MASK)
@@ -267,7 +272,7 @@ class _Replay:
         first = True
         for stamp in self.track.stamps:
             for event in self.layout.frames[stamp.frame].stamps[stamp.slot]:
-                if first and self.track.laps:
+                if first and self.track.prefix_lost:
                     self.reopen_ancestors(event, stamp.clock)
                 if event.edge == "end":
                     self.end(event.region, stamp.clock, first=first)
@@ -333,7 +338,7 @@ class _Replay:
         if top == region:
             self.close(clock)
             return
-        _require(self.track.laps > 0 and first, self.cta, f"end of region {top}, not of {region}")
+        _require(self.track.prefix_lost and first, self.cta, f"end of region {top}, not of {region}")
         self.track.orphan_ends += 1
 
     def close(self, clock: int) -> None:

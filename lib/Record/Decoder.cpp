@@ -143,7 +143,7 @@ std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
   SpanColumns &spans = options.spans ? columns.spans : unwanted;
   unwanted.resize(0);
   size_t spansBefore = spans.rows();
-  replay.begin(spans, walk.laps != 0);
+  replay.begin(spans, walk.prefixLost());
   if (auto error = replayFrames(segment, anchors))
     return error;
   TrackColumns &tracks = columns.tracks;
@@ -166,7 +166,7 @@ std::optional<DecodeError> BufferDecoder::replayFrames(const Segment &segment,
   uint64_t starts = 0;
   for (FramePosition frame : walk.frames)
     starts += frameSpans[frame.id];
-  bool reopen = walk.laps != 0;
+  bool reopen = walk.prefixLost();
   if (!reopen)
     replay.reserve(starts);
   int64_t clock = 0;
@@ -224,7 +224,7 @@ ClockUnwrap BufferDecoder::placeClock(const Segment &segment,
                                       CtaAnchors anchors) const {
   ClockUnwrap unwrap(anchors);
   uint32_t previous = loadWord(segment.data, walk.frames.back().begin);
-  if (walk.laps == 0) {
+  if (!walk.prefixLost()) {
     unwrap.begin(previous);
     return unwrap;
   }

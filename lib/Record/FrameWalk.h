@@ -49,6 +49,9 @@ public:
   /// Fill the public members from \p segment and check its counters.
   std::optional<DecodeError> run(const Segment &segment);
 
+  /// A ring has overwritten the warp's first stamps.
+  bool prefixLost() const { return laps != 0 && records != stamps; }
+
   std::vector<FramePosition> frames; // Newest first.
   uint64_t stamps = 0;
   uint32_t records = 0, laps = 0;

@@ -14,18 +14,16 @@ def dump(timeline: kperfir.Timeline) -> str:
     """A line per launch, warp and span; under 200 lines."""
     lines = []
     for row in timeline.launches.itertuples(index=False):
-        lines.append(
-            f"launch {row.launch} {row.kernel} {row.ctas_recorded}/{row.ctas_total} CTAs, {row.dropped} dropped"
-        )
+        ctas = f"{row.ctas_recorded}/{row.ctas_total} CTAs"
+        lines.append(f"launch {row.launch} {row.kernel} {ctas}, {row.dropped} dropped")
     for row in timeline.tracks.itertuples(index=False):
         counts = f"{row.stamps} of {row.records} records, {row.laps} laps"
         lines.append(f"track {row.launch} {row.cta} sm{row.sm} {row.warp} {row.role}: {counts}")
     for row in timeline.spans.itertuples():
         mark = "" if row.complete else " incomplete"
-        lines.append(
-            f"{row.Index:3} cta {row.cta} warp {row.warp} [{row.start_cycles}, {row.end_cycles}] {row.start_ns:9.2f} ns "
-            f"{'  ' * row.depth}{row.name} iteration {row.iteration} parent {row.parent}{mark}"
-        )
+        when = f"[{row.start_cycles}, {row.end_cycles}] {row.start_ns:9.2f} ns {'  ' * row.depth}"
+        what = f"{row.name} iteration {row.iteration} parent {row.parent}{mark}"
+        lines.append(f"{row.Index:3} cta {row.cta} warp {row.warp} {when}{what}")
     lines += [note.replace(str(timeline.metadata["files"][0]), "FILE") for note in timeline.notes]
     return "\n".join(lines) + "\n"
 

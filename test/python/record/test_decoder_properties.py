@@ -110,7 +110,7 @@ def check(plan: Plan, layout: BufferLayout, run: CtaRun) -> int:
     for track, truth in zip(reference.tracks, run.warps, strict=True):
         assert track.records == len(truth.stamps)
         assert track.dropped == len(truth.stamps) - len(track.stamps)
-        if track.laps:
+        if track.prefix_lost:
             assert_suffix(plan, track, truth)
         else:
             assert_prefix(track, truth)
