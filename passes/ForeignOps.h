@@ -2,6 +2,8 @@
 //
 // Triton's LLVM is newer than the headers this is compiled with, so operations
 // of other dialects are named, never built or read through their C++ classes.
+// Nor are they asked for traits: a trait is known by how the compiler spells
+// its C++ name, and libtriton was built with another compiler.
 //
 //===----------------------------------------------------------------------===//
 

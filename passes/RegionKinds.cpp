@@ -93,12 +93,10 @@ bool kperf::continuesRegion(Kind kind, Operation *next) {
 
 bool kperf::isTransparent(Operation *op) {
   StringRef name = op->getName().getStringRef();
-  if (op->hasTrait<OpTrait::ConstantLike>())
-    return true;
   if (llvm::StringSwitch<bool>(name)
-          .Cases({"tt.splat", "tt.unsplat", "tt.broadcast", "tt.expand_dims",
-                  "tt.trans", "tt.get_program_id", "tt.get_num_programs",
-                  "ub.poison"},
+          .Cases({"arith.constant", "tt.splat", "tt.unsplat", "tt.broadcast",
+                  "tt.expand_dims", "tt.trans", "tt.get_program_id",
+                  "tt.get_num_programs", "ub.poison"},
                  true)
           .Cases({"ttg.memdesc_index", "ttg.memdesc_subslice",
                   "ttg.memdesc_trans", "ttg.memdesc_reshape",

@@ -81,8 +81,6 @@ LogicalResult NestingWalk::visit(Region &region, const Stack &entry) {
     for (Operation &op : *block)
       if (failed(visit(&op, stack)))
         return failure();
-    if (block->empty() || !block->back().hasTrait<OpTrait::IsTerminator>())
-      continue; // A graph region, such as a module's.
     Operation *terminator = block->getTerminator();
     if (terminator->getNumSuccessors() == 0 &&
         failed(leave(terminator, stack, entry)))

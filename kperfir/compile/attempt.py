@@ -32,7 +32,7 @@ def attempt(action: Callable[[], Result]) -> tuple[Any, str | None]:
         Its result and None, or None and one line that says why it failed. Errors that are not about the compilation,
         such as KeyboardInterrupt, are raised.
     """
-    with _output() as output:
+    with hold_output() as output:
         try:
             result = action()
         except Exception as error:  # noqa: BLE001: whatever Triton raises, the plain compile is the answer
@@ -51,13 +51,13 @@ def explain(error: Exception, printed: str) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-class _Output:
+class Output:
     """What a process writes to file descriptor 2 and to sys.stdout, for a while."""
 
     def __init__(self) -> None:
         self.dropped = False
         self.out = io.StringIO()
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115: closed by `_output`
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115: closed by `hold_output`
 
     def read(self) -> str:
         self.file.flush()
@@ -66,9 +66,9 @@ class _Output:
 
 
 @contextlib.contextmanager
-def _output() -> Iterator[_Output]:
+def hold_output() -> Iterator[Output]:
     """Hold output back and let it go afterwards, unless it was dropped. Of concurrent attempts only one does so."""
-    output = _Output()
+    output = Output()
     if not _capturing.acquire(blocking=False):
         yield output
         output.file.close()

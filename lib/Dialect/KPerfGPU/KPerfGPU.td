@@ -138,7 +138,7 @@ def KPerfGPU_OpenFrameOp : KPerfGPU_Op<"open_frame", [MemoryEffects<[MemWrite]>]
     ```
   }];
   let results = (outs KPerfGPU_FrameType:$frame);
-  let assemblyFormat = "attr-dict `:` type($frame)";
+  let assemblyFormat = "attr-dict `:` qualified(type($frame))";
   let hasVerifier = 1;
 }
 
@@ -156,7 +156,7 @@ def KPerfGPU_StampOp : KPerfGPU_Op<"stamp", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins KPerfGPU_FrameType:$frame, I32Attr:$slot,
                    KPerfGPU_EventArrayAttr:$events);
   let assemblyFormat = [{
-    $frame `[` custom<Slot>($slot) `]` custom<Events>($events) attr-dict `:` type($frame)
+    $frame `[` custom<Slot>($slot) `]` custom<Events>($events) attr-dict `:` qualified(type($frame))
   }];
   let hasVerifier = 1;
 }
@@ -172,7 +172,7 @@ def KPerfGPU_CloseFrameOp : KPerfGPU_Op<"close_frame", [MemoryEffects<[MemWrite]
     ```
   }];
   let arguments = (ins KPerfGPU_FrameType:$frame);
-  let assemblyFormat = "$frame attr-dict `:` type($frame)";
+  let assemblyFormat = "$frame attr-dict `:` qualified(type($frame))";
 }
 
 #endif // KPERFIR_LIB_DIALECT_KPERFGPU_KPERFGPU_TD

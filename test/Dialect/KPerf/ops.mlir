@@ -1,0 +1,20 @@
+// RUN: kperfir opt %s | filecheck %s
+// RUN: kperfir opt %s > %t.mlir && kperfir opt %t.mlir | filecheck %s
+
+// CHECK-LABEL: tt.func public @records
+tt.func public @records() {
+  // Kind and origin are left out where they are the default.
+  // CHECK: kperf.record start "outer"{{$}}
+  kperf.record start "outer"
+  // CHECK: kperf.record start "load k.py:3" kind load of "tt.load"
+  kperf.record start "load k.py:3" kind load of "tt.load"
+  // CHECK: kperf.record end "load k.py:3" kind load
+  kperf.record end "load k.py:3" kind load
+  // CHECK: kperf.record start "iteration k.py:2" kind iteration of "scf.for"
+  kperf.record start "iteration k.py:2" kind iteration of "scf.for"
+  // CHECK: kperf.mark "tile done"
+  kperf.mark "tile done"
+  // CHECK: kperf.record end "outer"
+  kperf.record end "outer"
+  tt.return
+}

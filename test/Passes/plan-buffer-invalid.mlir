@@ -1,0 +1,22 @@
+// RUN: kperfir opt %s --split-input-file --verify-diagnostics --pass "kperf-plan-buffer{buffer-bytes=64 buffer=shared}"
+
+// Two frames of three words, rounded up to 8 words, for each of 4 warps.
+// expected-error@+1 {{profile buffer of 64 bytes holds fewer than two of the largest frames (3 words) for each of 4 warps; need at least 128 (buffer-bytes)}}
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", ttg.shared = 0 : i32, kperf.frames = [[[#kperf_gpu.event<start 0>], [#kperf_gpu.event<end 0>]]], kperf.regions = []} {
+  tt.func public @buffer_too_small() {
+    kperf_gpu.init
+    kperf_gpu.finalize
+    tt.return
+  }
+}
+
+// -----
+
+// expected-error@+1 {{the kernel uses 166912 of 166912 bytes of shared memory; a profile buffer needs 32 (use buffer=auto or buffer=global)}}
+module attributes {"ttg.num-warps" = 1 : i32, ttg.target = "cuda:80", ttg.shared = 166912 : i32, kperf.frames = [[[#kperf_gpu.event<mark 0>]]], kperf.regions = []} {
+  tt.func public @shared_memory_full() {
+    kperf_gpu.init
+    kperf_gpu.finalize
+    tt.return
+  }
+}
