@@ -210,7 +210,7 @@ TEST(DecoderLayout, ValidateNamesWhatIsWrong) {
     return layout.validate();
   };
   EXPECT_EQ(faultOf([](auto &) {}), "");
-  EXPECT_THAT(faultOf([](auto &l) { l.totalWarps = 2; }), HasSubstr("warps"));
+  EXPECT_THAT(faultOf([](auto &l) { l.totalWarps = 0; }), HasSubstr("warps"));
   EXPECT_THAT(faultOf([](auto &l) { l.wordsPerWarp = 2; }), HasSubstr("words"));
   EXPECT_THAT(faultOf([](auto &l) { l.regionParents[1] = 1; }),
               HasSubstr("parent of region 1"));
