@@ -3,8 +3,8 @@
     raise CaptureError("not-a-kpf-file", where=str(path), found="bytes 7f 45 4c 46", expected="magic", fix="...")
 
 A message has four parts: what went wrong, where, what was found and expected, and what to do about it. `code` is
-stable: programs may test it, and the sentence for it is in `WHAT`. This module imports nothing, so that every other
-module can import it.
+stable: programs may test it, and the sentence for it is in `WHAT` unless the one who raises it gives a better one.
+This module imports nothing, so that every other module can import it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ WHAT: dict[str, str] = {
     "unknown-option": "there is no such option",
     "bad-option": "an option has a value that it cannot have",
     "no-capture": "no capture was named",
+    # Installation
+    "native-missing": "the native module of kperfir cannot be imported",
     # Exports
     "not-nested": "the spans of a warp do not form a tree",
     # Layout: what the compiler says about a profile buffer
@@ -23,7 +25,6 @@ WHAT: dict[str, str] = {
     # Device buffer
     "size-mismatch": "the profile buffer and its layout disagree in size",
     "corrupt-buffer": "a profile buffer cannot be decoded",
-    "inconsistent-launches": "the parts of a capture contradict each other",
     # .kpf file
     "not-a-kpf-file": "the file is not a kperfir capture",
     "newer-format": "the capture was written by a newer kperfir",
