@@ -1,7 +1,7 @@
 """Run the linters over the whole project and report every failure, not just the first.
 
     python tools/lint.py        # ruff, mypy, clang-format, the fast part of clang-tidy
-    python tools/lint.py --all  # ... and the whole of .clang-tidy
+    python tools/lint.py --all  # ... and the whole of .clang-tidy, on the tests too
 
 clang-tidy needs the compile commands of the wheel's build; files that passed are not
 checked again until they, a header of the project or the configuration change.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -23,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 BUILD = ROOT / "build" / "wheel"
 PASSED = ROOT / "build" / "clang-tidy-passed"
-CPP_FOLDERS = ("lib", "passes", "python", "test")
+SOURCE_FOLDERS = ("lib", "passes", "python")
+CPP_FOLDERS = (*SOURCE_FOLDERS, "test")
 # The part of .clang-tidy that needs no path-sensitive analysis: seconds per file.
 FAST_CHECKS = "-*,bugprone-use-after-move,bugprone-dangling-handle,bugprone-infinite-loop,\
 bugprone-sizeof-expression,bugprone-string-constructor,bugprone-suspicious-memset-usage,\
@@ -64,18 +66,19 @@ def tidy_one(source: Path, checks: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, source], cwd=ROOT, text=True, capture_output=True, check=False)
 
 
-def clang_tidy(checks: str) -> Outcome:
-    """Check every source that the build compiles; `checks` empty means all of .clang-tidy."""
+def clang_tidy(checks: str, folders: tuple[str, ...]) -> Outcome:
+    """Check every source in `folders` that the build compiles; `checks` empty means all of .clang-tidy."""
     started = time.monotonic()
     commands = json.loads((BUILD / "compile_commands.json").read_text())
     compiled = {Path(entry["file"]) for entry in commands}
     headers = b"".join(path.read_bytes() for path in cpp_files(".h", ".td"))
     context = headers + (ROOT / ".clang-tidy").read_bytes()
-    keys = {source: tidy_key(source, checks, context) for source in cpp_files(".cpp") if source in compiled}
+    sources = [source for source in cpp_files(".cpp", folders=folders) if source in compiled]
+    keys = {source: tidy_key(source, checks, context) for source in sources}
     PASSED.mkdir(parents=True, exist_ok=True)
     pending = [source for source, key in keys.items() if not (PASSED / key).exists()]
     failed = False
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda source: tidy_one(source, checks), pending)
         for source, result in zip(pending, results, strict=True):
             if result.returncode:
@@ -96,7 +99,7 @@ def main() -> int:
         run("ruff format", BIN / "ruff", "format", "--check", "--no-cache"),
         run("mypy --strict", BIN / "mypy", "--cache-dir", ROOT / "build" / "mypy"),
         run("clang-format", BIN / "clang-format", "--dry-run", "-Werror", *cpp_files(".cpp", ".h")),
-        clang_tidy("" if options.all else FAST_CHECKS),
+        clang_tidy("", CPP_FOLDERS) if options.all else clang_tidy(FAST_CHECKS, SOURCE_FOLDERS),
     ]
     for outcome in outcomes:
         state = "FAILED" if outcome.failed else "ok"
