@@ -117,6 +117,16 @@ class Timeline:
         """
         return _summarise(self.spans, self._span_tracks, self._kernel_cycles)
 
+    def to_perfetto(self, path: Path | str) -> None:
+        """Write a trace that https://ui.perfetto.dev opens; ``kperfir.export`` has the other formats.
+
+        Raises:
+            ExportError: ``write-failed``.
+        """
+        from kperfir.export import write_file
+
+        write_file([self], Path(path), "pftrace")
+
     @cached_property
     def _decoded(self) -> list[DecodedLaunch]:
         launches = [tables.decode_launch(number, record) for number, record in enumerate(self._records)]

@@ -193,6 +193,39 @@ INSTANTIATE_TEST_SUITE_P(
                           "clock 1879048192"}),
     [](const auto &info) { return info.param.name; });
 
+/// The lapped ring of 8 words above, with one word of its header changed.
+static bool acceptsRing(uint32_t headerWord, uint32_t value) {
+  DecoderLayout layout = loopLayout(/*ring=*/true, 8);
+  Buffer buffer(layout, {4 * 2, 9, 4 * 6, 2},
+                {180, kTag3, kTag2, 160, 170, kTag2, kTag2, 0xDEAD});
+  buffer.words[kCtaHeaderWords + headerWord] = value;
+  Columns columns;
+  return !buffer.decode(layout, columns);
+}
+
+TEST(Decoder, RefusesARingHeaderThatNoLapLeaves) {
+  EXPECT_TRUE(acceptsRing(kLapEndWord, 4 * 6));
+  EXPECT_FALSE(acceptsRing(kLapEndWord, 4 * 5)); // The limit: no lap ends here.
+  EXPECT_FALSE(acceptsRing(kLapEndWord, 4 * 9));
+  EXPECT_FALSE(acceptsRing(kLapEndWord, 4 * 6 + 1));
+  EXPECT_FALSE(acceptsRing(kLapEndWord, 0));
+  EXPECT_FALSE(acceptsRing(kLapsWord, 0));
+  EXPECT_FALSE(acceptsRing(kCursorWord, 4 * 6)); // It would have lapped.
+  // One stamp of this lap; two laps of 6 to 8 words, which hold 3 to 5 each.
+  EXPECT_FALSE(acceptsRing(kRecordsWord, 6));
+  EXPECT_TRUE(acceptsRing(kRecordsWord, 7));
+  EXPECT_TRUE(acceptsRing(kRecordsWord, 11));
+  EXPECT_FALSE(acceptsRing(kRecordsWord, 12));
+}
+
+TEST(Decoder, AcceptsABufferThatIsFull) {
+  // Word 16 is the end of the data; the cursor may stand there.
+  DecoderLayout layout = loopLayout(/*ring=*/false, 4);
+  Buffer buffer(layout, {4 * 4, 2, 0, 0}, {110, kTag0, 120, kTag1});
+  Columns columns;
+  EXPECT_FALSE(buffer.decode(layout, columns));
+}
+
 TEST(Decoder, RefusesABufferOfAnotherSize) {
   DecoderLayout layout = loopLayout(/*ring=*/false, 16);
   std::vector<uint8_t> bytes(layout.ctaBytes() + 1);

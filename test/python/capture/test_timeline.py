@@ -272,3 +272,12 @@ def test_timeline_imports_neither_triton_nor_torch(tmp_path: Path) -> None:
         [sys.executable, "-c", code, str(tmp_path / "x.kpf")], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_to_perfetto_writes_what_the_export_writes(tmp_path: Path) -> None:
+    from kperfir.export import write_file
+
+    timeline, _ = capture(tmp_path, CaptureShape())
+    timeline.to_perfetto(str(tmp_path / "a.pftrace"))
+    write_file([timeline], tmp_path / "b.pftrace")
+    assert (tmp_path / "a.pftrace").read_bytes() == (tmp_path / "b.pftrace").read_bytes()
