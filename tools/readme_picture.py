@@ -97,7 +97,8 @@ def draw(timeline: Timeline, launch: pd.Series, spans: pd.DataFrame, title: str)
     height = bottom + AXIS + 24 * -(-len(legend) // LEGEND_COLUMNS)
     grid = " x ".join(str(launch[f"grid_{axis}"]) for axis in "xyz")
     simulated = "simulated " if launch["simulated"] else ""
-    where = f"CTA {spans['cta'].iloc[0]} of a {grid} grid, on SM {spans['sm'].iloc[0]} of a {simulated}{launch['chip'].upper()}"
+    place = f"CTA {spans['cta'].iloc[0]} of a {grid} grid, on SM {spans['sm'].iloc[0]}"
+    where = f"{place} of a {simulated}{launch['chip'].upper()}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">',
         f"<style>{STYLE}</style>",
