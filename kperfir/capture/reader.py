@@ -282,9 +282,13 @@ class _Scan:
             ) from None
 
     def take_proc(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
-        if not isinstance(meta, dict):
-            raise TypeError("not an object")
-        self.capture.process = meta
+        self.capture.process = {
+            **meta,
+            "pid": _count(meta.get("pid", 0), 0, 1 << 62),
+            "simulated": meta.get("simulated", False) is True,
+            "clock_hz": _rate(meta.get("clock_hz")),
+            "bounds": dict(meta.get("bounds", {})),
+        }
 
     def take_kern(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
         if meta["kernel"] != len(self.capture.kernels):
@@ -303,9 +307,9 @@ class _Scan:
                 launch=_count(meta["launch"], 0, 0x7FFFFFFF),
                 kernel_launch=_count(meta["kernel_launch"], 0, 0x7FFFFFFF),
                 grid=(x, y, z),
-                stream=int(meta["stream"]),
-                cycles=None if meta["cycles"] is None else int(meta["cycles"]),
-                clock_hz=None if meta["clock_hz"] is None else float(meta["clock_hz"]),
+                stream=_count(meta["stream"], -(1 << 63), (1 << 63) - 1),
+                cycles=None if meta["cycles"] is None else _count(meta["cycles"], 0, 1 << 62),
+                clock_hz=_rate(meta["clock_hz"]),
                 ctas=_count(meta["ctas"], 0, min(x * y * z, 0x7FFFFFFF)),
                 facts=dict(meta["facts"]),
                 blob_offset=self.offset + kpf.CHUNK_HEADER_BYTES + header.meta_bytes,
@@ -332,6 +336,15 @@ def _count(value: object, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise ValueError(f"{value!r}, not an integer from {low} to {high}")
     return value
+
+
+def _rate(value: object) -> float | None:
+    """A clock rate in Hz, which may be unknown."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not 1.0 <= value <= 1e12:
+        raise ValueError(f"{value!r}, not a clock rate in Hz")
+    return float(value)
 
 
 def _damaged(where: str, *, found: str, expected: str) -> CaptureError:

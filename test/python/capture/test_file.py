@@ -314,6 +314,7 @@ def test_read_refuses_metadata_that_lies(tmp_path: Path) -> None:
         {"kernel": 1}, {"kernel": -1}, {"kernel": "0"}, {"launch": None}, {"encoding": "zstd"}, {"facts": 3},
         {"grid": [2, 1]}, {"grid": [0, 1, 1]}, {"grid": [1, 1, 1]}, {"grid": 7},
         {"ctas": 3}, {"ctas": 1}, {"ctas": 0}, {"ctas": 1 << 60},
+        {"clock_hz": 0}, {"clock_hz": "1e9"}, {"clock_hz": float("nan")}, {"cycles": -1}, {"stream": 1 << 64},
         {"grid": [1 << 31, 1 << 31, 1], "ctas": 1 << 30},
     ]  # fmt: skip
     blobs = [b"", b"junk", zlib.compress(ids + data)[:-4]]
@@ -331,6 +332,17 @@ def test_read_refuses_metadata_that_lies(tmp_path: Path) -> None:
         with pytest.raises(CaptureError) as caught:
             Capture.open(path).launches[0].read()
         assert caught.value.code == "corrupt-file", meta
+
+
+@pytest.mark.parametrize(
+    "process", [{"pid": "x"}, {"clock_hz": -1}, {"clock_hz": []}, {"bounds": 3}, {"bounds": ["a"]}, [], "x", 3, None]
+)
+def test_read_refuses_a_process_chunk_that_lies(tmp_path: Path, process: object) -> None:
+    path = tmp_path / "x.kpf"
+    path.write_bytes(kpf.pack_file_header("1") + kpf.pack_chunk(kpf.PROCESS, 0, process))  # type: ignore[arg-type]
+    with pytest.raises(CaptureError) as caught:
+        Capture.open(path)
+    assert caught.value.code == "corrupt-file"
 
 
 @pytest.mark.parametrize(
