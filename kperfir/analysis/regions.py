@@ -41,26 +41,27 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
         By region they agree with `Timeline.summary`.
     """
     keys = list(KEYS[by])
-    groups = spans.groupby(keys, observed=True, sort=False)
-    group = groups.ngroup().to_numpy()
-    outermost = spans[_outermost(spans["parent"].to_numpy(), group)]
-    complete = outermost[outermost["complete"]].groupby(keys, observed=True, sort=False)
-    own = pd.Series(self_cycles(spans), spans.index).groupby(group).sum()
+    # Grouping by a number, not by five columns, again and again.
+    group = spans.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
+    all_spans = spans.groupby(group)
+    outermost_rows = _outermost(spans["parent"].to_numpy(), group)
+    outermost, outermost_group = spans[outermost_rows], group[outermost_rows]
+    counted = outermost.groupby(outermost_group)
+    complete_rows = outermost["complete"].to_numpy()
+    complete = outermost[complete_rows].groupby(outermost_group[complete_rows])
 
-    table = groups[["region", "depth"]].min()
-    table["self_cycles"] = own.to_numpy()
-    counted = outermost.groupby(keys, observed=True, sort=False)
+    table = all_spans[[*keys]].first().join(all_spans[["region", "depth"]].min())
     table["count"] = counted.size()
     table["incomplete"] = table["count"] - counted["complete"].sum()
     table["total_cycles"] = counted["duration_cycles"].sum()
+    table["self_cycles"] = pd.Series(self_cycles(spans), spans.index).groupby(group).sum()
     durations = complete["duration_cycles"]
     table["mean_cycles"] = durations.mean()
     table["p50_cycles"] = durations.quantile(0.5)
     table["p95_cycles"] = durations.quantile(0.95)
     table["max_cycles"] = durations.max()
     table["mean_ns"] = complete["duration_ns"].mean()
-    table["warp_spread"] = warp_spread(outermost, keys)
-    table = table.reset_index()
+    table["warp_spread"] = warp_spread(outermost, outermost_group)
     kernels = table["kernel"].astype(object)
     lifetime = kernels.map(dict(kernel_cycles)).astype("float64")
     table["share"] = table["total_cycles"] / lifetime

@@ -5,18 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
-def warp_spread(spans: pd.DataFrame, by: Sequence[str]) -> pd.Series:
-    """Standard deviation over mean of the warps' total cycles in each group of `by`; 0 is even.
+def warp_spread(spans: pd.DataFrame, group: NDArray[np.int64]) -> pd.Series:
+    """Standard deviation over mean of the warps' total cycles in each group; 0 is even.
 
     A warp counts if it has a span in the group, so warps of other roles do not.
+
+    Args:
+        spans: As `Timeline.spans`.
+        group: Number of each row's group, shape ``(rows,)``; the index of the result.
     """
-    per_warp = spans.groupby([*by, "launch", "cta", "warp"], observed=True)["duration_cycles"].sum()
-    warps = per_warp.groupby(list(by), observed=True)
+    warp = spans.groupby(["launch", "cta", "warp"], sort=False).ngroup().to_numpy()
+    per_warp = spans["duration_cycles"].groupby([group, warp]).sum()
+    warps = per_warp.groupby(level=0)
     return (warps.std(ddof=0) / warps.mean()).fillna(0.0)
 
 
