@@ -177,10 +177,16 @@ class _Runtime:
         from kperfir.compile import triton_hook
 
         if self._compiling is not None:
+            if self._capture is not None:
+                self._capture.stop_sparing_benchmarks()
             triton_hook.uninstall()
             self._compiling = None
-        if options is not None:
+        if options is not None and self._capture is not None:
+            from triton import knobs
+
+            plain = knobs.runtime.add_stages_inspection_hook
             triton_hook.install(options)
+            self._capture.spare_benchmarks(plain)
             self._compiling = options
 
     def _watch_forks(self) -> None:

@@ -67,13 +67,12 @@ class RawLaunch:
 class LaunchSink(Protocol):
     """Who is told of launches."""
 
-    def wants(self, kernel: Kernel, *, benchmark: bool) -> bool:
-        """Decide before a launch of an instrumented kernel whether its records are kept.
+    def wants(self, kernel: Kernel) -> bool:
+        """Decide before a launch of an instrumented kernel whether its records are kept."""
+        ...
 
-        Args:
-            kernel: What is about to be launched.
-            benchmark: The autotuner makes this launch to measure a configuration.
-        """
+    def pass_over(self, kernel: Kernel) -> None:
+        """Hear of a launch that the autotuner makes to measure a configuration."""
         ...
 
     def accept(self, launch: RawLaunch) -> None:
@@ -95,6 +94,7 @@ class LaunchCapture:
     def __init__(self, current_sink: Callable[[], LaunchSink | None]) -> None:
         self._current_sink = current_sink
         self._patches = Patches()
+        self._stages_patch = Patches()
         self._allocator = ProfileAllocator()
         self._local = threading.local()
         self._kernels: weakref.WeakKeyDictionary[Any, Kernel] = weakref.WeakKeyDictionary()
@@ -112,10 +112,35 @@ class LaunchCapture:
         self._patches.undo()
         self._allocator.uninstall()
 
+    def spare_benchmarks(self, plain: Callable[..., Any] | None) -> None:
+        """Let the autotuner measure what it would measure without kperfir, so that it chooses the same configuration.
+
+        Args:
+            plain: Triton's stages hook as it was before the one that instruments, which is in its place now.
+        """
+        from triton import knobs
+
+        instrumenting = knobs.runtime.add_stages_inspection_hook
+
+        def choose(*arguments: Any) -> Any:
+            hook = plain if self._is_benchmark() else instrumenting
+            if hook is None:
+                return None if arguments else ("", "")
+            return hook(*arguments)
+
+        self._stages_patch.replace(knobs.runtime, "add_stages_inspection_hook", choose)
+
+    def stop_sparing_benchmarks(self) -> None:
+        """Undo `spare_benchmarks`."""
+        self._stages_patch.undo()
+
+    def _is_benchmark(self) -> bool:
+        return bool(getattr(self._local, "benchmark", False))
+
     def _wrap_benchmark(self, bench: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(bench)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            previous = getattr(self._local, "benchmark", False)
+            previous = self._is_benchmark()
             self._local.benchmark = True
             try:
                 return bench(*args, **kwargs)
@@ -138,12 +163,13 @@ class LaunchCapture:
         if kernel is None:
             kernel = self._kernels[compiled] = describe_kernel(compiled.src, compiled.metadata)
         launch = functools.partial(run, grid_x, grid_y, grid_z, stream, *rest)
-        if not kernel.layout:
+        if self._is_benchmark():
+            launch()
+            sink.pass_over(kernel)
+        elif not kernel.layout:
             launch()
             sink.miss(kernel)
-        elif grid_x * grid_y * grid_z == 0 or not sink.wants(
-            kernel, benchmark=getattr(self._local, "benchmark", False)
-        ):
+        elif grid_x * grid_y * grid_z == 0 or not sink.wants(kernel):
             launch()
         else:
             self._capture(sink, kernel, launch, (grid_x, grid_y, grid_z, stream))

@@ -121,6 +121,7 @@ class Recorder:
         self._simulated = False
         self._kept: Counter[str] = Counter()
         self._skipped: Counter[tuple[str, str]] = Counter()
+        self._passed_over: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._reasons: dict[str, str] = {}
         self._closed = False
@@ -158,7 +159,7 @@ class Recorder:
             path = self._path if self._writer is not None else None
             return Summary(path, dict(self._kept), dict(self._skipped), dict(self._reasons), self._simulated)
 
-    def wants(self, kernel: Kernel, *, benchmark: bool) -> bool:
+    def wants(self, kernel: Kernel) -> bool:
         """Decide whether the records of the next launch of `kernel` are kept."""
         with self._lock:
             if self._closed:
@@ -166,14 +167,23 @@ class Recorder:
             try:
                 writer = self._open_writer()
                 number = writer.add_kernel(kernel.layout, kernel.facts)
-                if not benchmark and writer.wants(number):
+                for _ in range(self._passed_over.pop(kernel.name, 0)):
+                    writer.skip(number, AUTOTUNING)
+                if writer.wants(number):
                     return True
-                reason = writer.skip(number, AUTOTUNING if benchmark else "").reason
+                reason = writer.skip(number).reason
             except KPerfError as error:
                 self.fail(kernel, error)
                 return False
             self._skipped[kernel.name, reason] += 1
             return False
+
+    def pass_over(self, kernel: Kernel) -> None:
+        """Note a launch that the autotuner made to measure a configuration."""
+        if self._is_to_be_recorded(kernel):
+            with self._lock:
+                self._skipped[kernel.name, AUTOTUNING] += 1
+                self._passed_over[kernel.name] += 1  # For the file, which has no number yet for the kernel.
 
     def accept(self, launch: RawLaunch) -> None:
         """Write the records of a launch."""
@@ -198,7 +208,7 @@ class Recorder:
 
     def miss(self, kernel: Kernel) -> None:
         """Note a launch of a kernel without instrumentation, and warn once if it was to have any."""
-        if not any(fnmatch.fnmatchcase(kernel.name, pattern) for pattern in self.options.kernels):
+        if not self._is_to_be_recorded(kernel):
             return
         with self._lock:
             self._skipped[kernel.name, NOT_INSTRUMENTED] += 1
@@ -249,6 +259,9 @@ class Recorder:
         self._reset()
         if inherited is not None:
             inherited.close()
+
+    def _is_to_be_recorded(self, kernel: Kernel) -> bool:
+        return any(fnmatch.fnmatchcase(kernel.name, pattern) for pattern in self.options.kernels)
 
     def _open_writer(self) -> CaptureWriter:
         if self._writer is None:

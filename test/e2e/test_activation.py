@@ -151,6 +151,25 @@ def test_child_processes_write_files_of_their_own(method: str, tmp_path: Path, r
     assert sum(launches(path)["scale"] for path in files) == 5
 
 
+def test_autotuner_chooses_the_same_configuration_and_its_launches_are_not_kept(
+    tmp_path: Path, run_python: Run
+) -> None:
+    code = KERNEL + (
+        "configs = [triton.Config({'BLOCK': size}, num_warps=warps) for size in (64, 256, 1024) for warps in (1, 4)]\n"
+        "tuned = triton.autotune(configs, key=['n'])(scale)\n"
+        "x = np.arange(5000, dtype=np.float32)\n"
+        "tuned[lambda meta: (triton.cdiv(5000, meta['BLOCK']),)](x, 5000)\n"
+        "print(tuned.best_config, {str(config): times for config, times in tuned.configs_timings.items()}, x.sum())\n"
+    )
+    (tmp_path / "tunes.py").write_text(code)
+    plain = run_python(tmp_path / "tunes.py", cwd=tmp_path, TRITON_KPERF_DEVICE="simt")
+    profiled = run_python(tmp_path / "tunes.py", cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="out.kpf")
+    assert plain.returncode == 0, plain.stderr
+    assert profiled.stdout == plain.stdout
+    assert launches(tmp_path / "out.kpf") == {"scale": 1}
+    assert "6 made by the autotuner" in profiled.stderr
+
+
 def test_ranks_write_files_of_their_own(script: Path, tmp_path: Path, run_python: Run) -> None:
     for rank in ("0", "1"):
         result = run_python(script, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="out.kpf", RANK=rank)

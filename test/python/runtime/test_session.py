@@ -123,6 +123,10 @@ def test_launches_of_the_autotuner_do_not_use_up_the_bound(profile: Any) -> None
         tuned[lambda meta: (triton.cdiv(256, meta["BLOCK"]),)](np.zeros(256, np.float32), 256)
     assert dict(p.summary.kept) == {"fill_kernel": 1}
     assert dict(p.summary.skipped) == {("fill_kernel", recorder.AUTOTUNING): 3}
+    *measured, kept = fake_simt.Device.created[-1].launches
+    assert [launch.params[-1] == b"\0" * 8 for launch in measured] == [True] * 3, "what is measured is not instrumented"
+    assert kept.params[-1] != b"\0" * 8
+    assert dict(capture(p.path).skipped) == {(0, recorder.AUTOTUNING): 3}
 
 
 def test_inner_session_gets_the_launches_and_the_outer_gets_them_back(profile: Any) -> None:
@@ -205,26 +209,28 @@ def test_everything_is_switched_off_after_the_last_session(profile: Any) -> None
 
 def test_kernel_compiled_past_kperfir_warns_once_and_is_counted(profile: Any) -> None:
     with profile("out.kpf") as p:
+        hook = triton.knobs.runtime.add_stages_inspection_hook
         triton.knobs.runtime.add_stages_inspection_hook = lambda *args: ("mine", "mine") if not args else None
         try:
             with pytest.warns(KPerfWarning, match="fill_kernel runs without instrumentation"):
                 launch()
             launch()
         finally:
-            triton.knobs.runtime.add_stages_inspection_hook = fake_hook._installed[-1][0]
+            triton.knobs.runtime.add_stages_inspection_hook = hook
     assert dict(p.summary.skipped) == {("fill_kernel", recorder.NOT_INSTRUMENTED): 2}
     assert str(p.summary) == "no launch recorded; not kept: 2 not instrumented"
 
 
 def test_kernel_that_is_not_to_be_recorded_does_not_warn(profile: Any) -> None:
     with profile("out.kpf", kernels="matmul*") as p:
+        hook = triton.knobs.runtime.add_stages_inspection_hook
         triton.knobs.runtime.add_stages_inspection_hook = None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 launch()
         finally:
-            triton.knobs.runtime.add_stages_inspection_hook = fake_hook._installed[-1][0]
+            triton.knobs.runtime.add_stages_inspection_hook = hook
     assert not p.summary.skipped
 
 
