@@ -191,8 +191,8 @@ class PacketWriter:
 
 def _capture_name(timeline: Timeline) -> str:
     launches = timeline.launches
-    chips = ", ".join(dict.fromkeys(str(chip) for chip in launches["chip"])) or "no launch"
-    simulated = " (simulated)" if bool(launches["simulated"].any()) else ""
+    chips = ", ".join(dict.fromkeys(launches["chip"].astype(str))) or "no launch"
+    simulated = " (simulated)" if timeline.metadata.get("simulated") or launches["simulated"].any() else ""
     where = " ".join(
         f"{key} {timeline.metadata[key]}" for key in ("host", "pid", "rank") if timeline.metadata.get(key) is not None
     )

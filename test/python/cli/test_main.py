@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.metadata import version
@@ -93,6 +94,22 @@ def test_truncated_file_is_reported_with_a_note(kperfir: Callable[..., Answer], 
     answer = kperfir("report", path)
     assert answer.code == 0
     assert "note: killed.kpf: " in answer.out
+
+
+def test_capture_without_a_launch_is_reported_and_exported(
+    kperfir: Callable[..., Answer], whole: Path, tmp_path: Path
+) -> None:
+    # What is left of a process that was killed in its first launch.
+    third_chunk = json.loads(kperfir("inspect", whole, "--json").out)["chunks"][2]["offset"]
+    path = tmp_path / "none.kpf"
+    path.write_bytes(whole.read_bytes()[: third_chunk + 10])
+    answer = kperfir("report", path)
+    assert answer.code == 0
+    assert answer.out.splitlines()[-1] == "no launch was recorded"
+    assert json.loads(kperfir("report", path, "--json").out)["kernels"] == []
+    for suffix in ("pftrace", "json", "csv", "parquet"):
+        assert kperfir("export", path, "-o", tmp_path / f"none.{suffix}").code == 0
+    assert b"no launch (simulated)" in (tmp_path / "none.pftrace").read_bytes()
 
 
 def test_reader_that_closes_the_pipe_is_no_error(whole: Path) -> None:
