@@ -218,6 +218,18 @@ TEST(Decoder, RefusesARingHeaderThatNoLapLeaves) {
   EXPECT_FALSE(acceptsRing(kRecordsWord, 12));
 }
 
+TEST(Decoder, RefusesASecondEndWithoutAStart) {
+  // Only the first event may have lost its start: 5 words, limit 2; the last
+  // frame ended a lap at word 4, after another of its kind.
+  DecoderLayout layout = loopLayout(/*ring=*/true, 5);
+  Buffer buffer(layout, {0, 7, 4 * 4, 3}, {170, kTag3, 180, kTag3});
+  Columns columns;
+  std::optional<DecodeError> error = buffer.decode(layout, columns);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->word, 2);
+  EXPECT_EQ(error->found, "end of region 1");
+}
+
 TEST(Decoder, AcceptsABufferThatIsFull) {
   // Word 16 is the end of the data; the cursor may stand there.
   DecoderLayout layout = loopLayout(/*ring=*/false, 4);
