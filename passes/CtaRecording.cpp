@@ -160,44 +160,44 @@ void CtaRecording::begin(Operation *init, const Segment &segment) const {
   b.branch(after);
 }
 
-void CtaRecording::copySegments(LLVMBuilder &b, Block *after,
-                                const Segment &segment) const {
-  uint32_t lanes = target.getWarpSize();
-  Block *next = b.createBlockBefore(after, {b.i32()}); // warp
-  Block *copy = b.createBlockBefore(after);
-  Block *check = b.createBlockBefore(after, {b.i32()}); // byte of segment
+void CtaRecording::copySegment(LLVMBuilder &b, Value warp, Block *after,
+                               const Segment &segment) const {
+  Block *check = b.createBlockBefore(after, {b.i32()}); // Byte of the segment.
   Block *body = b.createBlockBefore(after);
-  Block *done = plan.handsOver ? b.createBlockBefore(after) : after;
-  Value shared = sharedAddress(b);
-  b.branch(next, {segment.warp});
-
-  b.builder.setInsertionPointToEnd(next);
-  Value warp = next->getArgument(0);
-  b.branchIf(b.compare(Compare::Ult, warp, b.constant(plan.totalWarps)), copy,
-             after);
-
-  b.builder.setInsertionPointToEnd(copy);
-  Value header = headerOfWarp(b, shared, Value(), warp);
-  Value used = b.max(target.load(b, header, bytesOf(record::kCursorWord)),
-                     target.load(b, header, bytesOf(record::kLapEndWord)));
-  Value bytes = b.add(used, kHeaderBytes);
+  Value header = headerOfWarp(b, sharedAddress(b), Value(), warp);
+  Value cursor = target.load(b, header, bytesOf(record::kCursorWord));
+  Value lapEnd = target.load(b, header, bytesOf(record::kLapEndWord));
+  Value bytes = b.add(b.max(cursor, lapEnd), kHeaderBytes);
   Value to = b.add(b.add(segment.scratch, kSegmentsOffset),
                    b.extend(b.mul(warp, plan.segmentBytes())));
   b.branch(check, {b.mul(segment.lane, record::kWordBytes)});
 
   b.builder.setInsertionPointToEnd(check);
   Value offset = check->getArgument(0);
-  b.branchIf(b.compare(Compare::Ult, offset, bytes), body, done);
+  b.branchIf(b.compare(Compare::Ult, offset, bytes), body, after);
 
   b.builder.setInsertionPointToEnd(body);
   Value word = target.load(b, b.add(header, offset), 0);
   target.storeGlobal(b, b.add(to, b.extend(offset)), 0, word);
-  b.branch(check, {b.add(offset, lanes * record::kWordBytes)});
+  b.branch(check, {b.add(offset, target.getWarpSize() * record::kWordBytes)});
+}
 
+void CtaRecording::copySegments(LLVMBuilder &b, Block *after,
+                                const Segment &segment) const {
   if (!plan.handsOver)
-    return;
-  b.builder.setInsertionPointToEnd(done);
-  b.branch(next, {b.add(warp, plan.warps)});
+    return copySegment(b, segment.warp, after, segment);
+  Block *check = b.createBlockBefore(after, {b.i32()}); // Warp.
+  Block *copy = b.createBlockBefore(after);
+  Block *next = b.createBlockBefore(after);
+  Value warp = check->getArgument(0);
+  b.branch(check, {segment.warp});
+  b.builder.setInsertionPointToEnd(check);
+  b.branchIf(b.compare(Compare::Ult, warp, b.constant(plan.totalWarps)), copy,
+             after);
+  b.builder.setInsertionPointToEnd(next);
+  b.branch(check, {b.add(warp, plan.warps)});
+  b.builder.setInsertionPointToEnd(copy);
+  copySegment(b, warp, next, segment);
 }
 
 void CtaRecording::end(Operation *finalize, const Segment &segment,

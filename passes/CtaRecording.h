@@ -62,8 +62,11 @@ private:
   Block *openFirstThread(LLVMBuilder &b, Operation *at,
                          const Segment &segment) const;
   void clearHeaders(LLVMBuilder &b, const Segment &segment) const;
-  /// Copies the used words of segments to global memory, in front of `after`;
-  /// `b` is left at the place from which that begins.
+  /// Append blocks in front of `after` that copy the used words of a warp's
+  /// segment, or of all that the warp is to copy, to global memory. Begin at
+  /// `b`, which is left elsewhere; continue at `after`.
+  void copySegment(LLVMBuilder &b, Value warp, Block *after,
+                   const Segment &segment) const;
   void copySegments(LLVMBuilder &b, Block *after, const Segment &segment) const;
 };
 

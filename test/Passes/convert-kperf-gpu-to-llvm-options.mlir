@@ -1,0 +1,29 @@
+// RUN: kperfir opt %s --pass convert-kperf-gpu-to-llvm | filecheck %s
+
+// A ring in global memory, of every third CTA.
+// The CTA's number modulo 3 decides whether it is recorded at all.
+// CHECK-LABEL: llvm.func @ring
+// CHECK: llvm.urem
+// CHECK: llvm.select
+// Nothing is in shared memory; the cursor is an offset from the segment's base.
+// CHECK-NOT: st.shared
+// CHECK: %[[WIDE:.*]] = llvm.zext
+// CHECK: %[[ADDRESS:.*]] = llvm.add %{{.*}}, %[[WIDE]] : i64
+// CHECK: st.global.b32 [$0+0], now;{{.*}}"l,b,~{memory}" %[[ADDRESS]]
+// Where the next frame would not fit, the lap ends: noted in the header, and the
+// cursor starts again at 0.
+// CHECK: %[[LAPPED:.*]] = llvm.icmp "sgt"
+// CHECK: ld.global.b32 laps, [$0+12];{{.*}}st.global.b32 [$0+12], laps;{{.*}}st.global.b32 [$0+8], $2;
+// CHECK: llvm.select %[[LAPPED]]
+// CHECK-NOT: ld.shared
+// CHECK: llvm.return
+module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 1 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 1 : i32, sample_ctas = 3 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
+  llvm.func @ring(%s: !llvm.ptr<1>) {
+    kperf_gpu.init(%s : !llvm.ptr<1>)
+    %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 1>
+    kperf_gpu.stamp %f[0] mark 0 : !kperf_gpu.frame<0, 1>
+    kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1>
+    kperf_gpu.finalize(%s : !llvm.ptr<1>)
+    llvm.return
+  }
+}
