@@ -24,20 +24,27 @@ void mov128(ExecContext &context, const MicroOp &op, LaneMask active) {
     to[i] = active >> (i / 2) & 1 ? from[i] : to[i];
 }
 
-/// A register with N parts is an array of N parts per lane. `Word` is how a part
-/// lies in a register of its own.
+/// A register with N parts is an array of N parts per lane, in 32 bits at least.
+/// `Word` is how a part lies in a register of its own.
+template <class Part, unsigned N>
+constexpr unsigned kStride = N * sizeof(Part) < 4 ? 4 / sizeof(Part) : N;
+
 template <class Part, unsigned N, class Word>
 void pack(ExecContext &context, const MicroOp &op, LaneMask active) {
-  alignas(64) Part parts[kWarpSize * N];
+  constexpr unsigned stride = kStride<Part, N>;
+  alignas(64) Part parts[kWarpSize * stride];
+  if constexpr (stride != N)
+    __builtin_memset(parts, 0, sizeof parts);
   for (unsigned k = 0; k < N; ++k) {
     const Word *from = reinterpret_cast<const Word *>(context.src(op.src[k]));
     for (unsigned i = 0; i < kWarpSize; ++i)
-      parts[i * N + k] = static_cast<Part>(from[i]);
+      parts[i * stride + k] = static_cast<Part>(from[i]);
   }
-  blend<N>(reinterpret_cast<Part *>(context.dst(op.dst[0])), parts, active);
+  blend<stride>(reinterpret_cast<Part *>(context.dst(op.dst[0])), parts, active);
 }
 template <class Part, unsigned N, class Word>
 void unpack(ExecContext &context, const MicroOp &op, LaneMask active) {
+  constexpr unsigned stride = kStride<Part, N>;
   const Part *parts = reinterpret_cast<const Part *>(context.src(op.src[0]));
   for (unsigned k = 0; k < N; ++k) {
     RowIndex row = context.pool[op.ext + k];
@@ -47,10 +54,10 @@ void unpack(ExecContext &context, const MicroOp &op, LaneMask active) {
     if (active == kFullMask) [[likely]] {
 #pragma GCC ivdep
       for (unsigned i = 0; i < kWarpSize; ++i)
-        to[i] = parts[i * N + k];
+        to[i] = parts[i * stride + k];
     } else {
       for (unsigned i = 0; i < kWarpSize; ++i)
-        to[i] = active >> i & 1 ? static_cast<Word>(parts[i * N + k]) : to[i];
+        to[i] = active >> i & 1 ? static_cast<Word>(parts[i * stride + k]) : to[i];
     }
   }
 }

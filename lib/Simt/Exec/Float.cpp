@@ -134,6 +134,14 @@ constexpr Semantics kTable[] = {
     FTZ("max", 0, Max, kInt, "xorsign.abs.f32", BINARY, withXorSign(maximum(magnitude(a), magnitude(b)), a, b)),
     FTZ("min", 0, Min, kInt, "NaN.xorsign.abs.f32", BINARY, withXorSign(minimumNan(magnitude(a), magnitude(b)), a, b)),
     FTZ("max", 0, Max, kInt, "NaN.xorsign.abs.f32", BINARY, withXorSign(maximumNan(magnitude(a), magnitude(b)), a, b)),
+    // Three operands; Lower.cpp tells them from the others by their number.
+#define EXTREME3(NAME, OP, MODE, F)                                                               \
+    {NAME "f32", lane<TERNARY(f32, F(F(a, b), c)), kArith | (MODE)>, Opcode::OP, kInt},           \
+    {NAME "abs.f32", lane<TERNARY(f32, F(F(magnitude(a), magnitude(b)), magnitude(c))), kArith | (MODE)>, Opcode::OP, kInt}
+    EXTREME3("min3.", Min, 0, minimum), EXTREME3("min3.ftz.", Min, kFtz, minimum),
+    EXTREME3("min3.NaN.", Min, 0, minimumNan), EXTREME3("min3.ftz.NaN.", Min, kFtz, minimumNan),
+    EXTREME3("max3.", Max, 0, maximum), EXTREME3("max3.ftz.", Max, kFtz, maximum),
+    EXTREME3("max3.NaN.", Max, 0, maximumNan), EXTREME3("max3.ftz.NaN.", Max, kFtz, maximumNan),
     {"copysign.f32", lane<BINARY(f32, withSign(b, a))>, Opcode::CopySign, kInt},
 
 #define TESTP(N, T)                                                                               \

@@ -19,9 +19,12 @@ uint8_t rowsOf(Type type) {
 }
 
 /// The form under which the instruction table lists a mnemonic: to-nearest, the
-/// default of the basic arithmetic, is not spelled out.
-std::string normaliseMnemonic(std::string_view mnemonic) {
+/// default of the basic arithmetic, is not spelled out; min and max of three
+/// operands are min3 and max3.
+std::string normaliseMnemonic(std::string_view mnemonic, size_t operands) {
   std::string result(mnemonic);
+  if (operands == 4 && (mnemonic.starts_with("min.") || mnemonic.starts_with("max.")))
+    return result.insert(3, "3");
   static constexpr std::string_view kBasic[] = {"add.rn.", "sub.rn.", "mul.rn.", "fma.rn.",
                                                 "mad.rn."};
   for (std::string_view prefix : kBasic)
@@ -360,8 +363,12 @@ Value Lowering::immediate(const ptx::Operand &operand, char letter) {
 Value Lowering::special(const std::string &name, char letter) {
   const SpecialName *found = std::find_if(std::begin(kSpecials), std::end(kSpecials),
                                           [&](const SpecialName &s) { return s.name == name; });
-  if (found == std::end(kSpecials))
-    unsupported("(register " + name + ")");
+  if (found == std::end(kSpecials)) {
+    for (std::string_view prefix : {"%pm", "%envreg", "%reserved_smem", "%current_graph", "%aggr_smem"})
+      if (std::string_view(name).starts_with(prefix))
+        unsupported("(register " + name + ")");
+    malformed("'" + name + "' is not declared");
+  }
   Value value;
   value.rows = letter == 'd' ? 2 : 1;
   value.reg = temporary(value.rows);
@@ -507,7 +514,7 @@ void Lowering::widen(const WideTarget &target, Type type) {
 // --- instructions of the table -------------------------------------------------------------
 
 void Lowering::tableInstruction() {
-  std::string mnemonic = normaliseMnemonic(current->mnemonic);
+  std::string mnemonic = normaliseMnemonic(current->mnemonic, operandCount());
   if (mnemonic.starts_with("createpolicy.")) {
     // Cache policies change nothing here.
     expectOperands(1, 4);
