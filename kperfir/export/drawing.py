@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kperfir.errors import ExportError
 from kperfir.export.lanes import LaunchLanes, lanes_of, launch_rows, whole_ns
 from kperfir.export.nesting import event_order
 
@@ -84,16 +85,52 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
         np.r_[np.full(root_count, -1), np.where(parent < 0, lanes.root_of_span, parent - first_row + root_count)],
         np.r_[np.zeros(root_count, np.int64), spans["depth"].to_numpy() + 1],
     )
+    root = np.r_[np.arange(root_count), lanes.root_of_span]
+    start, end = _in_order(start, end, begin_order, end_order, root)
     root_lane = roots["lane"].to_numpy()
     return LaunchDrawing(
         launch=launch,
         offset_ns=offset_ns,
         lanes=lanes,
         spans=spans,
-        lane=np.r_[root_lane, root_lane[lanes.root_of_span]],
+        lane=root_lane[root],
         start_ns=start + offset_ns,
         end_ns=end + offset_ns,
         instant=np.r_[np.zeros(root_count, np.bool_), (spans["kind"] == "mark").to_numpy()],
         begin_order=begin_order,
         end_order=end_order,
     )
+
+
+def _in_order(
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    begin_order: NDArray[np.int64],
+    end_order: NDArray[np.int64],
+    root: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Starts and ends that never go back along the walk over a root's rows.
+
+    The same cycle may have come out as two neighbouring nanoseconds, since an end is a start plus a duration.
+
+    Raises:
+        ExportError: ``not-nested`` if that is not all there is to correct.
+    """
+    if not len(start):
+        return start, end
+    times = np.empty(2 * len(start), np.int64)
+    times[begin_order], times[end_order] = start, end
+    # Each root on an axis of its own, so that one pass over all of them does not mix them.
+    first = int(times.min())
+    shift = np.empty_like(times)
+    shift[begin_order] = shift[end_order] = root * (int(times.max()) - first + 1) - first
+    ordered = np.maximum.accumulate(times + shift) - shift
+    if int((ordered - times).max()) > 1:
+        raise ExportError(
+            "not-nested",
+            what="the spans of a warp do not nest",
+            found="a span that ends after the one around it",
+            expected="spans that lie inside their parents",
+            fix="report this as a bug of kperfir, with the .kpf file",
+        )
+    return ordered[begin_order], ordered[end_order]

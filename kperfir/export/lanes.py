@@ -34,7 +34,7 @@ class LaunchLanes:
 
 
 def whole_ns(spans: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Start and end of each span in nanoseconds, rounded: rounding keeps the order, so spans stay nested."""
+    """Start and end of each span in nanoseconds, rounded. A time that is close to the middle may go either way."""
     start = spans["start_ns"].to_numpy()
     end = start + spans["duration_ns"].to_numpy()
     return np.rint(start).astype(np.int64), np.rint(end).astype(np.int64)

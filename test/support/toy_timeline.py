@@ -51,9 +51,7 @@ class ToyTimeline:
     notes: list[str] = field(default_factory=list)
 
 
-def toy_timeline(
-    *, seed: int = 0, launches: int = 2, ctas: int = 6, sms: int = 2, resident: int = 2, dropped: int = 3
-) -> ToyTimeline:
+def toy_timeline(*, seed: int = 0, launches: int = 2, ctas: int = 6, sms: int = 2, resident: int = 2) -> ToyTimeline:
     """A capture of `launches` launches of `ctas` CTAs of 2 warps, `resident` CTAs at a time on each of `sms` SMs."""
     rng = random.Random(seed)
     spans: list[dict[str, object]] = []
@@ -69,7 +67,7 @@ def toy_timeline(
                 track = _Track(rng, launch=launch, cta=cta, sm=sm, warp=warp, origin=origin[sm], first_row=len(spans))
                 end = max(end, track.fill(begin + warp))
                 spans += track.spans
-                lost = dropped if (launch, cta, warp) == (0, 1, 1) else 0
+                lost = 3 if (launch, cta, warp) == (0, 1, 1) else 0
                 stamps = 2 * len(track.spans)
                 tracks.append(
                     {

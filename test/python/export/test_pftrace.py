@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 from kperfir import load
+from kperfir.errors import ExportError
 from kperfir.export import pftrace
 from support.synthetic import CaptureShape, write_matmul_capture
-from support.toy_timeline import ToyTimeline, grid_timeline, toy_timeline
+from support.toy_timeline import CLOCK_HZ, ToyTimeline, grid_timeline, toy_timeline
 from support.trace_processor import OpenTrace, open_trace
 
 if TYPE_CHECKING:
@@ -210,6 +212,49 @@ def test_launches_follow_each_other_in_time(trace: OpenTrace) -> None:
     )
     ends = launches["ts"] + launches["dur"]
     assert (launches["ts"].to_numpy()[1:] > ends.to_numpy()[:-1]).all()
+
+
+def test_times_between_two_nanoseconds_do_not_break_nesting(tmp_path: Path) -> None:
+    # At 2 GHz half of all times are in the middle of two nanoseconds, and an end is computed otherwise than the start
+    # of the span behind it.
+    timeline = toy_timeline(launches=2, ctas=9)
+    noise = np.random.default_rng(0).uniform(-1e-7, 1e-7, (2, len(timeline.spans)))
+    cycles = np.rint(timeline.spans["start_ns"] * CLOCK_HZ / 1e9)
+    spans = timeline.spans.assign(
+        start_ns=cycles / 2 + noise[0], duration_ns=timeline.spans["duration_cycles"] / 2 + noise[1]
+    )
+    timeline = dataclasses.replace(timeline, spans=spans)
+    path = tmp_path / "half.pftrace"
+    _write(timeline, path)
+    with open_trace(path) as trace:
+        assert trace.problems() == []
+        actual, expected = _actual(trace), _expected(timeline, _offsets(trace))
+    times = ["ts", "dur"]
+    order = [name for name in COLUMNS if name not in times]
+    actual, expected = (frame.sort_values([*order, *times], ignore_index=True) for frame in (actual, expected))
+    pd.testing.assert_frame_equal(actual.drop(columns=times), expected.drop(columns=times))
+    assert (actual[times] - expected[times]).abs().to_numpy().max() <= 1
+
+
+def test_spans_that_do_not_nest_in_time_are_refused() -> None:
+    timeline = toy_timeline(launches=1)
+    spans = timeline.spans.copy()
+    spans.loc[2, "duration_ns"] += 50.0
+    with pytest.raises(ExportError, match="not-nested"):
+        pftrace.write([dataclasses.replace(timeline, spans=spans)], io.BytesIO())
+
+
+def test_warp_without_spans_is_a_bare_slice(tmp_path: Path) -> None:
+    timeline = toy_timeline(launches=1)
+    spans = timeline.spans[timeline.spans["cta"] < 5]
+    spans = spans[: spans.index[(spans["cta"] == 4) & (spans["warp"] == 0)].max() + 1]  # CTA 4 lost its last warp.
+    path = tmp_path / "bare.pftrace"
+    _write(dataclasses.replace(timeline, spans=spans), path)
+    with open_trace(path) as trace:
+        assert trace.problems() == []
+        ctas = trace.sql("select name, count(*) n from slice where category = 'cta' group by name order by name")
+    assert ctas["name"].tolist() == [f"CTA {cta}" for cta in range(5)]  # Nothing is known of when CTA 5 ran.
+    assert ctas["n"].tolist() == [2] * 5
 
 
 def test_packed_packets_equal_protobuf_packets(timeline: ToyTimeline) -> None:
