@@ -69,8 +69,9 @@ def run(command: list[str | Path], cwd: Path | None = None) -> str:
 
 
 def pip_settings() -> dict[str, str]:
-    """Where this machine's pip finds packages."""
-    return {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "XDG_"))}
+    """Where this machine's pip finds packages, and through what."""
+    wanted = re.compile(r"(PIP|SSL|XDG)_.*|.*_proxy", re.IGNORECASE)
+    return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
 
 
 def test_wheel_states_python_and_glibc_floor(wheel: Path) -> None:
