@@ -148,10 +148,10 @@ def test_decode_extends_clocks_when_they_wrap(strategy: str, before_wrap: int) -
 
 @pytest.mark.parametrize("strategy", ["saturate", "ring"])
 def test_decode_extends_clocks_when_a_kernel_outlasts_their_range(strategy: str) -> None:
-    """Gaps of up to 2^31 cycles, one warp: many wraps in one kernel."""
+    """Gaps of nearly 2^32 cycles, one warp: many wraps in one kernel."""
     from support.programs import Loop, Region, Role, Work, plan_program
 
-    long = Region("load", [Work(1 << 29, 1 << 31)])
+    long = Region("load", [Work(1 << 29, (1 << 32) - 99)])
     plan = plan_program([Role("default", 1, [Region("kernel", [Loop([long, Work(1, 1 << 31)], trips=(20,))])])])
     for words in (8, 30, 512):
         layout = plan.layout(strategy=strategy, words_per_warp=words)
