@@ -82,9 +82,7 @@ class Timeline:
 
     @cached_property
     def metadata(self) -> dict[str, Any]:
-        """What the process said of itself and its device; of several captures, what they agree on, and
-        ``processes``.
-        """
+        """What the process said of itself and its device; of several captures, what they agree on and ``processes``."""
         first, *others = [capture.process for capture in self.captures]
         agreed = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
         agreed["files"] = [str(capture.path) for capture in self.captures]
@@ -94,9 +92,7 @@ class Timeline:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What a reader of any figure from this timeline has to know: drops, bounds, uncertainty. Every report shows
-        them.
-        """
+        """What has to be known to read any figure: drops, bounds, uncertainty. Every report shows them."""
         return list(_notes(self))
 
     def summary(self) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Decode the buffer of a launch with the native decoder.
 
-    columns = decode_buffer(layout, ids, data, grid)
+    decoded = decode_buffer(layout, RawBuffer(ids, data, grid))
 
 Owns the conversion of a `BufferLayout` into what lib/Record needs, and of its findings into errors. The replay rules
 are lib/Record's.
@@ -33,11 +33,12 @@ class DecodedBuffer:
     """Flat tables; each maps a column name to an array.
 
     Attributes:
-        ctas: A row per CTA of the buffer: recorded, started (u8), x, y, z, sm (i32), start_clock, start_ns,
-        end_clock, end_ns (i64).
-        tracks: A row per warp of each recorded CTA: cta (row of `ctas`), warp (i32), stamps, spans (rows of the
-        tables below that
-            belong to it), records, dropped, laps, orphan_ends (i64).
+        ctas: A row per CTA of the buffer: recorded, started (u8), x, y, z, sm (i32), start_clock, end_clock (i64,
+        cycles),
+            start_ns, end_ns (i64).
+        tracks: A row per warp of each recorded CTA: cta (row of `ctas`), warp (i32), stamps, spans (how many rows of
+        the
+            tables below are its), records, dropped, laps, orphan_ends (i64).
         stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
         spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
     """

@@ -92,8 +92,18 @@ class LaunchRecord:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Capture:
-    """An open .kpf file. `ended` is False if the process did not close it; `skipped` maps (kernel, reason) to
-    launches.
+    """An open .kpf file.
+
+    Attributes:
+        path: The file.
+        format_version: Of the file.
+        writer_version: Of the kperfir that wrote it.
+        process: The process chunk.
+        kernels: In the order of their numbers.
+        launches: Those kept, in order.
+        skipped: Launches not kept, by (kernel, reason).
+        ended: False if the process did not close the file.
+        lost_bytes: At the end of the file: part of a chunk.
     """
 
     path: Path

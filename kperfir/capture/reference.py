@@ -192,8 +192,10 @@ def _walk(layout: BufferLayout, segment: Sequence[int], warp: int, cta: int) -> 
     _require(laps == 0 or limit < lap_end <= size, cta, "a lap that ended because no frame was sure to fit")
 
     def back(end: int, low: int, floor: int) -> list[tuple[int, int]]:
-        """(begin word, frame id) of the frames between `floor` and `end`, oldest first; one that begins before `low`
-        ends the walk.
+        """The frames that end at `end` and before, oldest first, as (begin word, frame id); they begin at `low` or
+        later.
+
+        None may begin before `floor`.
         """
         found: list[tuple[int, int]] = []
         while end > low:
@@ -234,9 +236,7 @@ def _signed(value: int) -> int:
 
 
 def _unwrap(track: ReferenceTrack, header: CtaHeader, cta: int) -> None:
-    """Give every stamp its 64-bit clock: forwards from the start anchor, or backwards from the end anchor if a prefix
-    is lost.
-    """
+    """Give every stamp its 64-bit clock: from the start anchor on, or back from the end anchor if a prefix is lost."""
     if not track.stamps:
         return
     raw = [stamp.raw for stamp in track.stamps]

@@ -65,8 +65,14 @@ class ProcessInfo:
 
 @dataclass(frozen=True, slots=True)
 class LaunchInfo:
-    """One launch. `grid` counts CTAs (those of clusters included); `cycles` and `clock_hz` are known on a simulated
-    device.
+    """One launch.
+
+    Attributes:
+        grid: CTAs in x, y, z, those of clusters included.
+        stream: Handle of the stream.
+        cycles: Duration, where the device knows it.
+        clock_hz: Clock of the SMs, where the device knows it.
+        facts: Anything else, as JSON values.
     """
 
     grid: tuple[int, int, int]

@@ -23,10 +23,6 @@ static_assert(std::endian::native == std::endian::little,
 namespace kperfir::record {
 namespace {
 
-constexpr uint32_t kMaxWarps = 1024;
-constexpr uint32_t kMaxWordsPerWarp = 1u << 28;
-constexpr int kMaxDepth = 4096;
-
 /// Clocks and timers above this are corrupt, and sums of them cannot overflow.
 constexpr int64_t kMaxTime = int64_t(1) << 62;
 
@@ -242,12 +238,6 @@ ClockUnwrap BufferDecoder::placeClock(const Segment &segment,
   return unwrap;
 }
 
-/// Offsets of a table of \p rows rows into one of \p total.
-bool areOffsets(const std::vector<uint32_t> &offsets, size_t total) {
-  return !offsets.empty() && offsets.front() == 0 && offsets.back() == total &&
-         std::is_sorted(offsets.begin(), offsets.end());
-}
-
 /// The CTAs of a launch are alike, so the first one tells how much room is
 /// needed. Pages that are not written cost nothing.
 void reserveLikeFirst(Columns &columns, size_t ctas, size_t words) {
@@ -281,57 +271,6 @@ void SpanColumns::reserve(size_t rows) {
   start.reserve(rows);
   end.reserve(rows);
   complete.reserve(rows);
-}
-
-uint64_t DecoderLayout::ctaBytes() const {
-  return record::ctaBytes(totalWarps, wordsPerWarp);
-}
-
-std::string DecoderLayout::validate() const {
-  if (totalWarps == 0 || totalWarps > kMaxWarps)
-    return "number of warps";
-  if (maxFrameWords == 0 || wordsPerWarp < maxFrameWords ||
-      wordsPerWarp > kMaxWordsPerWarp)
-    return "words per warp";
-  if (regionKinds.size() != regionParents.size())
-    return "kinds of the regions";
-  std::vector<int> depth(regionParents.size());
-  for (size_t region = 0; region < regionParents.size(); ++region) {
-    int32_t parent = regionParents[region];
-    if (parent < -1 || parent >= static_cast<int64_t>(region))
-      return "parent of region " + std::to_string(region);
-    depth[region] = parent < 0 ? 0 : depth[static_cast<size_t>(parent)] + 1;
-    if (depth[region] > kMaxDepth)
-      return "depth of region " + std::to_string(region);
-    bool inLoop = parent >= 0 &&
-                  regionKinds[static_cast<size_t>(parent)] == RegionKind::Loop;
-    if (regionKinds[region] == RegionKind::Iteration && !inLoop)
-      return "parent of iteration " + std::to_string(region);
-  }
-  if (stampOffsets.empty() || !areOffsets(stampOffsets, events.size()) ||
-      !areOffsets(frameOffsets, stampOffsets.size() - 1))
-    return "offsets of frames and stamps";
-  if (frameOffsets.size() - 1 > kMaxFrames)
-    return "number of frames";
-  for (size_t frame = 0; frame + 1 < frameOffsets.size(); ++frame) {
-    uint32_t count = frameOffsets[frame + 1] - frameOffsets[frame];
-    if (count == 0 || frameWords(count) > maxFrameWords)
-      return "size of frame " + std::to_string(frame);
-  }
-  for (size_t stamp = 0; stamp + 1 < stampOffsets.size(); ++stamp)
-    if (stampOffsets[stamp] == stampOffsets[stamp + 1])
-      return "stamp " + std::to_string(stamp) + " without an event";
-  for (Event event : events) {
-    bool known = event.region >= 0 &&
-                 static_cast<size_t>(event.region) < regionKinds.size();
-    if (!known || event.edge > Edge::Mark)
-      return "event of region " + std::to_string(event.region);
-    RegionKind kind = regionKinds[static_cast<size_t>(event.region)];
-    if ((event.edge == Edge::Mark) != (kind == RegionKind::Mark) ||
-        (event.edge == Edge::End && kind == RegionKind::Iteration))
-      return "edge of region " + std::to_string(event.region);
-  }
-  return {};
 }
 
 Decoder::Decoder(DecoderLayout layout) : plan(std::move(layout)) {

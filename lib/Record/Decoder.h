@@ -13,6 +13,8 @@
 #ifndef KPERFIR_LIB_RECORD_DECODER_H
 #define KPERFIR_LIB_RECORD_DECODER_H
 
+#include "Record/DecoderLayout.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,37 +24,6 @@
 #include <vector>
 
 namespace kperfir::record {
-
-/// What the replay needs to know of a region's kind.
-enum class RegionKind : uint8_t { Other, Loop, Iteration, Mark };
-
-enum class Edge : uint8_t { Start, End, Mark };
-
-struct Event {
-  Edge edge;
-  int32_t region;
-};
-
-/// The part of the layout JSON that decoding needs. Frames own stamps and
-/// stamps own events through offsets: frame f has the stamps
-/// [frameOffsets[f], frameOffsets[f + 1]).
-struct DecoderLayout {
-  uint32_t hash = 0;
-  bool ring = false;
-  uint32_t totalWarps = 0;
-  uint32_t wordsPerWarp = 0;
-  uint32_t maxFrameWords = 0;
-  std::vector<int32_t> regionParents; // -1: no parent.
-  std::vector<RegionKind> regionKinds;
-  std::vector<uint32_t> frameOffsets;
-  std::vector<uint32_t> stampOffsets;
-  std::vector<Event> events;
-
-  uint64_t ctaBytes() const;
-
-  /// Empty if decoding with this layout is well defined; otherwise what is not.
-  std::string validate() const;
-};
 
 struct Grid {
   uint32_t x, y, z;

@@ -51,8 +51,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Loop:
-    """`before` runs once more than `body`, as the condition of a while does. `trips`: how often, chosen per
-    execution.
+    """A loop; `trips`: how often, chosen per execution.
+
+    `before` runs once more than `body`, as the condition of a while does.
     """
 
     body: Sequence[Node]

@@ -41,8 +41,9 @@ class CaptureShape:
 
 
 def matmul_plan(shape: CaptureShape) -> Plan:
-    """Load ahead, then per iteration wait, read, multiply, load the next tile; then store. With `specialised`, one
-    more warp loads.
+    """Load ahead; per iteration wait, read, multiply, load the next tile; store.
+
+    With `specialised`, a partition of one warp does the loading.
     """
     copies = [Region("async_copy", [Work(20, 60)], line=21), Region("async_copy", [Work(20, 60)], line=22)]
     compute = [
