@@ -4,6 +4,7 @@
 #   make demo       see where the cycles of a matmul and of flash attention go
 #   make            build the wheel and install it into .venv
 #   make test       lint, C++ tests, lit, pytest; also make lint, make lint-all
+#   make format     let ruff and clang-format rewrite what they can
 #   make corpus     every kernel of the corpus; make bench: figures of benchmarks/
 #   make asan       the C++ tests under sanitizers
 #   make abi-audit LIBTRITON=<file>  compare a libtriton.so with the headers
@@ -36,7 +37,7 @@ SOURCES := $(sort CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
 
 TEST_SOURCES := $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: install demo test lint lint-all corpus bench asan abi-audit deps deps-test clean FORCE
+.PHONY: install demo test lint lint-all format corpus bench asan abi-audit deps deps-test clean FORCE
 
 install: $(STAMPS)/installed
 	@echo "kperfir is installed: .venv/bin/kperfir"
@@ -52,6 +53,9 @@ lint: install $(BIN)/.stamp-test
 
 lint-all: install $(BIN)/.stamp-test
 	@$(BIN)/python tools/lint.py --all
+
+format: $(BIN)/.stamp-test
+	@$(BIN)/python tools/lint.py --fix
 
 corpus: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py corpus

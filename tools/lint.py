@@ -2,6 +2,7 @@
 
     python tools/lint.py        # ruff, mypy, clang-format, the fast part of clang-tidy
     python tools/lint.py --all  # ... and the whole of .clang-tidy, on the tests too
+    python tools/lint.py --fix  # let ruff and clang-format rewrite what they can
 
 clang-tidy needs the compile commands of the wheel's build; files that passed are not
 checked again until they, a header of the project or the configuration change.
@@ -93,14 +94,30 @@ def clang_tidy(checks: str, folders: tuple[str, ...]) -> Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="the whole of clang-tidy")
+    parser.add_argument("--fix", action="store_true", help="rewrite what can be rewritten, check nothing")
     options = parser.parse_args()
-    outcomes = [
+    return report(fixes() if options.fix else checks(options.all))
+
+
+def fixes() -> list[Outcome]:
+    return [
+        run("ruff check", BIN / "ruff", "check", "--no-cache", "--fix"),
+        run("ruff format", BIN / "ruff", "format", "--no-cache"),
+        run("clang-format", BIN / "clang-format", "-i", *cpp_files(".cpp", ".h")),
+    ]
+
+
+def checks(everything: bool) -> list[Outcome]:  # noqa: FBT001 - the command line's own switch.
+    return [
         run("ruff check", BIN / "ruff", "check", "--no-cache"),
         run("ruff format", BIN / "ruff", "format", "--check", "--no-cache"),
         run("mypy --strict", BIN / "mypy", "--cache-dir", ROOT / "build" / "mypy"),
         run("clang-format", BIN / "clang-format", "--dry-run", "-Werror", *cpp_files(".cpp", ".h")),
-        clang_tidy("", CPP_FOLDERS) if options.all else clang_tidy(FAST_CHECKS, SOURCE_FOLDERS),
+        clang_tidy("", CPP_FOLDERS) if everything else clang_tidy(FAST_CHECKS, SOURCE_FOLDERS),
     ]
+
+
+def report(outcomes: list[Outcome]) -> int:
     for outcome in outcomes:
         state = "FAILED" if outcome.failed else "ok"
         print(f"{outcome.name:32} {state:6} {outcome.seconds:6.1f} s", flush=True)
