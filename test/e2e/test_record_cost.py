@@ -1,0 +1,48 @@
+"""What records cost in the loop of a matmul, counted from the machine code that ptxas makes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from kernels.matmuls import tiled
+from support.compiling import attempt, instrumentation
+from support.sass import Loop, disassemble, find_loop
+
+MATMUL = tiled("matmul_128x128x32", "fp16", "fp16", tile=(128, 128, 32), options={"num_warps": 4, "num_stages": 3})
+MATRIX = r"HMMA|HGMMA|UTC\w*MMA"
+CLOCK = r"\bCS2R(\.32)? .*SR_CLOCKLO"
+# Registers that do not fit are kept on the stack.
+SPILL = r"\b(STL|LDL)\b"
+
+
+def compile_both(target: str) -> tuple[list[str], list[str]]:
+    """Machine code of the kernel as it is, and with records."""
+    plain = attempt(MATMUL, target)
+    with instrumentation():
+        instrumented = attempt(MATMUL, target)
+    assert instrumented.layout, instrumented.reason
+    return disassemble(plain.compiled.asm["cubin"]), disassemble(instrumented.compiled.asm["cubin"])
+
+
+def cost_per_record(plain: Loop, instrumented: Loop) -> float:
+    """Added instructions for each stored stamp, without ptxas's fillers."""
+    return (instrumented.useful - plain.useful) / instrumented.count(CLOCK)
+
+
+@pytest.mark.parametrize(("target", "limit"), [("sm_80", 2.6), ("sm_90", 2.6), ("sm_100", 4.0)])
+def test_records_in_the_matmul_loop_are_cheap(target: str, limit: float):
+    plain, instrumented = (find_loop(lines, MATRIX) for lines in compile_both(target))
+    assert instrumented.count(CLOCK) >= 7
+    # The same work: records must not make the compiler do something else.
+    assert instrumented.count(MATRIX) == plain.count(MATRIX)
+    assert instrumented.count("LDGSTS") == plain.count("LDGSTS")
+    assert instrumented.count(r"\bBAR\b") == plain.count(r"\bBAR\b")
+    assert cost_per_record(plain, instrumented) <= limit
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
+def test_records_add_no_spill(target: str):
+    plain, instrumented = compile_both(target)
+    count = [sum(bool(re.search(SPILL, line)) for line in lines) for lines in (plain, instrumented)]
+    assert count[1] <= count[0]
