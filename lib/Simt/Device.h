@@ -75,6 +75,8 @@ class Device {
 public:
   /// Throws std::invalid_argument for a bad chip file.
   explicit Device(const DeviceOptions &options);
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
 
   /// Throws Error for what the program does wrong, std::invalid_argument for a
   /// wrong request, Interrupted.
