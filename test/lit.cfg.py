@@ -6,7 +6,8 @@ from pathlib import Path
 
 import lit.formats
 
-config.name = "kperfir"  # noqa: F821: lit injects `config`
+# lit puts `config` into the namespace of this file.
+config.name = "kperfir"  # noqa: F821
 config.test_format = lit.formats.ShTest(execute_external=False)  # noqa: F821
 config.suffixes = [".mlir"]  # noqa: F821
 config.test_source_root = str(Path(__file__).parent)  # noqa: F821

@@ -1,7 +1,7 @@
 """Run a part of a compilation that may fail, and say why it did.
 
-Owns what is said about a failure: MLIR prints diagnostics to file descriptor 2 and ptxas's wrapper prints to stdout; both
-are held back during an attempt, and become the reason if it fails.
+Owns what is said about a failure: MLIR prints diagnostics to file descriptor 2, what ptxas says goes to stdout.
+Both are held back during an attempt, and become the reason if it fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def attempt(action: Callable[[], Result]) -> tuple[Any, str | None]:
     with hold_output() as output:
         try:
             result = action()
-        except Exception as error:  # noqa: BLE001: whatever Triton raises, the plain compile is the answer
+        except Exception as error:  # Whatever Triton raises, the plain compile is the answer.
             output.dropped = True
             return None, explain(error, output.read())
     return result, None
@@ -52,42 +52,44 @@ def explain(error: Exception, printed: str) -> str:
 
 
 class Output:
-    """What a process writes to file descriptor 2 and to sys.stdout, for a while."""
+    """What a process writes to file descriptor 2 (`file`) and to sys.stdout (`out`), for a while."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self.dropped = False
         self.out = io.StringIO()
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115: closed by `hold_output`
+        self.file = file
 
     def read(self) -> str:
-        self.file.flush()
-        size = os.fstat(self.file.fileno()).st_size
-        return os.pread(self.file.fileno(), size, 0).decode(errors="replace") + self.out.getvalue()
+        """All of it so far."""
+        return self.read_errors().decode(errors="replace") + self.out.getvalue()
+
+    def read_errors(self) -> bytes:
+        """What went to file descriptor 2."""
+        return os.pread(self.file.fileno(), os.fstat(self.file.fileno()).st_size, 0)
 
 
 @contextlib.contextmanager
 def hold_output() -> Iterator[Output]:
     """Hold output back and let it go afterwards, unless it was dropped. Of concurrent attempts only one does so."""
-    output = Output()
-    if not _capturing.acquire(blocking=False):
-        yield output
-        output.file.close()
-        return
-    sys.stderr.flush()
-    real = os.dup(2)
-    os.dup2(output.file.fileno(), 2)
-    try:
-        with contextlib.redirect_stdout(output.out):
+    with tempfile.TemporaryFile() as file:
+        output = Output(file)
+        if not _capturing.acquire(blocking=False):
             yield output
-    finally:
+            return
         sys.stderr.flush()
-        os.dup2(real, 2)
-        if not output.dropped:
-            sys.stdout.write(output.out.getvalue())
-            os.write(real, output.read().removesuffix(output.out.getvalue()).encode())
-        os.close(real)
-        output.file.close()
-        _capturing.release()
+        real = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            with contextlib.redirect_stdout(output.out):
+                yield output
+        finally:
+            sys.stderr.flush()
+            os.dup2(real, 2)
+            if not output.dropped:
+                sys.stdout.write(output.out.getvalue())
+                os.write(real, output.read_errors())
+            os.close(real)
+            _capturing.release()
 
 
 def parse_module(text: str, context: Any) -> Any:

@@ -10,6 +10,7 @@ With `verify_diagnostics`, comments in the file say what must be reported, as wi
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import tempfile
@@ -29,7 +30,9 @@ SPLIT_MARKER = "// -----"
 
 _EXPECTED = re.compile(r"expected-(error|warning|remark|note)(?:@([+-]\d+|above|below))?\s*\{\{(.*?)\}\}")
 _LOCATION = re.compile(r'^loc\("([^"]*)":(\d+):(\d+)\):', re.M)  # How Triton prints what the parser reports.
-_REPORTED = re.compile(r"^(?P<file>[^\n:]*):(?P<line>\d+):\d+: (?P<severity>error|warning|remark|note): (?P<text>.*)$", re.M)
+_REPORTED = re.compile(
+    r"^(?P<file>[^\n:]*):(?P<line>\d+):\d+: (?P<severity>error|warning|remark|note): (?P<text>.*)$", re.M
+)
 # What Triton adds to every failure, besides the whole module.
 _NOISE = ("Failures have been detected", "Pipeline failed while executing")
 
@@ -75,7 +78,10 @@ def run_opt(options: OptOptions) -> int:
         text = options.file.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            "file-missing", what="an IR file cannot be read", where=str(options.file), found=error.strerror or str(error)
+            "file-missing",
+            what="an IR file cannot be read",
+            where=str(options.file),
+            found=error.strerror or str(error),
         ) from None
     failures = 0
     for number, part in enumerate(_split(text, options)):
@@ -119,10 +125,8 @@ def _run_part(text: str, options: OptOptions) -> tuple[str, str | None]:
         output.dropped = True
         path = Path(folder) / options.file.name  # Its name shows in the names of regions.
         path.write_text(text, encoding="utf-8")
-        try:
+        with contextlib.suppress(RuntimeError):  # The diagnostics say more.
             result = _run_passes(path, context, options)
-        except RuntimeError:
-            pass  # The diagnostics say more.
         printed = output.read().replace(str(path), str(options.file))
     printed = _LOCATION.sub(r"\1:\2:\3:", printed)
     if result is None and not printed:
@@ -148,10 +152,7 @@ def _reported(printed: str) -> list[re.Match[str]]:
 
 def _verify(text: str, printed: str, file: Path) -> int:
     """Compare what was reported with what comments expect; returns the number of differences."""
-    reported = [
-        _Diagnostic(match["severity"], int(match["line"]), match["text"])
-        for match in _reported(printed)
-    ]
+    reported = [_Diagnostic(match["severity"], int(match["line"]), match["text"]) for match in _reported(printed)]
     problems: list[str] = []
     for expected in _expectations(text):
         found = next((d for d in reported if _matches(d, expected)), None)
@@ -166,11 +167,7 @@ def _verify(text: str, printed: str, file: Path) -> int:
 
 
 def _matches(reported: _Diagnostic, expected: _Diagnostic) -> bool:
-    return (
-        reported.severity == expected.severity
-        and reported.line == expected.line
-        and expected.text in reported.text
-    )
+    return reported.severity == expected.severity and reported.line == expected.line and expected.text in reported.text
 
 
 def _expectations(text: str) -> Iterator[_Diagnostic]:

@@ -2,8 +2,8 @@
 
     add_passes(pass_manager, "kperf-plan-buffer{buffer-bytes=8192 strategy=ring}, kperf-verify-balance")
 
-A pipeline is a comma-separated list of passes, each with its options in braces, as MLIR writes them. What the passes and
-their options do is documented in passes/Passes.td; what the user's settings are in config.py.
+A pipeline is a comma-separated list of passes, each with its options in braces, as MLIR writes them. What the passes
+and their options do is documented in passes/Passes.td; what the user's settings are, in config.py.
 """
 
 from __future__ import annotations

@@ -112,6 +112,7 @@ class Compilation:
         self._plain = dict(stages)
         self._module: Any = None  # The instrumented module, if there is one.
         self._pristine = ""  # Text of the module before that.
+        self._kernel = ""
         self._reason = ""
         self._products: dict[str, Any] = {}
 
@@ -136,8 +137,8 @@ class Compilation:
         """Return `module` with records, or as it was."""
         from triton._C.libtriton import ir
 
-        name = module.get_entry_func_name()
-        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.hook.options.kernels):
+        self._kernel = module.get_entry_func_name()
+        if not any(fnmatch.fnmatchcase(self._kernel, pattern) for pattern in self.hook.options.kernels):
             return module
         self._pristine = module.str()
         if "kperf_gpu.init" in self._pristine:
@@ -154,7 +155,7 @@ class Compilation:
         self._module, failure = attempt(instrument)
         if failure is None:
             return module
-        return self._give_up(name, failure, module.context)
+        return self._give_up(failure, module.context)
 
     def _run_llir(self, module: Any, metadata: dict[str, Any]) -> Any:
         if module is not self._module and not self._reason:
@@ -179,7 +180,7 @@ class Compilation:
             metadata.update(trial)
             self._products = products
             return products["llir"]
-        plain = self._give_up(module.get_entry_func_name(), failure, module.context)
+        plain = self._give_up(failure, module.context)
         metadata[REASON_KEY] = self._reason
         return self._plain["llir"](plain, metadata)
 
@@ -188,13 +189,13 @@ class Compilation:
             return self._products[name]
         return self._plain[name](source, metadata)
 
-    def _give_up(self, kernel: str, reason: str, context: Any) -> Any:
+    def _give_up(self, reason: str, context: Any) -> Any:
         self._module = None
         self._reason = reason
         error = CompileError(
             "not-instrumented",
             what="a kernel cannot be instrumented and runs as it is",
-            where=f"kernel {kernel}",
+            where=f"kernel {self._kernel}",
             found=reason,
             fix="leave it out (TRITON_KPERF_KERNELS), or record fewer regions of it (TRITON_KPERF_REGIONS)",
         )

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from kperfir.capture.layout import parse_layout
 from support.compiling import TARGETS
 

@@ -44,7 +44,9 @@ STATES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
-def test_code_is_identical_where_nothing_is_recorded(state: str, run_python: RunPython, tmp_path_factory: pytest.TempPathFactory):
+def test_code_is_identical_where_nothing_is_recorded(
+    state: str, run_python: RunPython, tmp_path_factory: pytest.TempPathFactory
+):
     def digests(before: str, during: str) -> dict[str, object]:
         cache = tmp_path_factory.mktemp("cache")
         child = run_python("-c", COMPILE.format(before=before, during=during), cwd=cache, TRITON_CACHE_DIR=str(cache))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from kernels.matmuls import tiled
 from support.compiling import attempt, instrumentation
 from support.sass import Loop, disassemble, find_loop

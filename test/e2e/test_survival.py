@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from kernels.cases import CASES
 from support.compiling import attempt, instrumentation
 from support.sass import disassemble
@@ -50,5 +51,7 @@ def test_records_add_no_barrier_that_counts_all_warps(target: str):
         with instrumentation():
             instrumented = attempt(CASES[name], target)
         assert instrumented.layout, instrumented.reason
-        bare = [re.findall(r"\bbar(?:rier)?\S*sync\S*\s+\d+;", run.compiled.asm["ptx"]) for run in (plain, instrumented)]
+        bare = [
+            re.findall(r"\bbar(?:rier)?\S*sync\S*\s+\d+;", run.compiled.asm["ptx"]) for run in (plain, instrumented)
+        ]
         assert sorted(bare[0]) == sorted(bare[1])

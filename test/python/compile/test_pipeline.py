@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from kperfir.compile.pipeline import PassCall, parse_pipeline, plan_pipelines
 from kperfir.config import resolve
 from kperfir.errors import UsageError
