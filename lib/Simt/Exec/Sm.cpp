@@ -316,7 +316,7 @@ void Sm::updateWake(Warp &warp) {
     uint64_t older = warp.ready[slot];
     if (older == kUnresolved)
       wake = kUnresolved;
-    else if (older > wake + cost.latency)
+    else if (wake != kUnresolved && older > wake + cost.latency)
       wake = older - cost.latency;
   }
   bool releases = op.sem() == MemSem::Release || op.sem() == MemSem::AcqRel ||
