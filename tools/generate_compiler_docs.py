@@ -13,11 +13,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCS = {
+DOCS: dict[str, tuple[str, str, list[tuple[str, str, tuple[str, ...]]]]] = {
     "passes.md": (
         "Passes",
-        "What each pass does; `kperfir opt FILE --pass NAME{option=value}` runs one. A kernel meets `kperf-insert-regions`,\n"
-        "`kperf-verify-balance`, `kperf-assign-frames`, `kperf-plan-buffer`, `convert-kperf-gpu-to-llvm`, in this order.",
+        "What each pass does; `kperfir opt FILE --pass NAME{option=value}` runs one. A kernel meets\n"
+        "`kperf-insert-regions`, `kperf-verify-balance`, `kperf-assign-frames`, `kperf-plan-buffer` and\n"
+        "`convert-kperf-gpu-to-llvm`, in this order.",
         [("passes/Passes.td", "-gen-pass-doc", ())],
     ),
     "dialects.md": (
