@@ -128,7 +128,8 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
 
     Options:
     * `buffer-bytes` (default 0): bytes of records per CTA. 0 means 2048 for
-      each warp, or two of the largest frames if that is more.
+      each warp, or two of the largest frames if that is more. A buffer asked for
+      must hold one of the largest frames for each warp.
     * `strategy` (default `saturate`): what a full buffer keeps. `saturate`: the
       first records, `ring`: the last.
     * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and

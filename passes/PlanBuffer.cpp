@@ -88,20 +88,25 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
     plan.maxFrameWords = findMaxFrameWords(module);
     kernel->walk([&](kperf_gpu::AttachOp) { plan.handsOver = true; });
 
-    // One frame would do; with two, a full buffer still shows a neighbour.
+    // Left to itself, the pass keeps two frames at least: with one, a full
+    // buffer shows nothing beside it.
+    uint32_t oneFrame = llvm::alignTo(plan.maxFrameWords, kWordsAlignment);
     uint32_t minimum = llvm::alignTo(2 * plan.maxFrameWords, kWordsAlignment);
-    uint32_t wanted = options.bufferBytes / record::kWordBytes /
-                      plan.totalWarps / kWordsAlignment * kWordsAlignment;
-    if (options.bufferBytes == 0)
-      wanted = std::max<uint32_t>(minimum,
-                                  kDefaultBytesPerWarp / record::kWordBytes);
-    if (wanted < minimum)
+    uint32_t wanted =
+        std::max<uint32_t>(minimum, kDefaultBytesPerWarp / record::kWordBytes);
+    if (options.bufferBytes != 0) {
+      wanted = llvm::alignDown(options.bufferBytes / record::kWordBytes /
+                                   plan.totalWarps,
+                               kWordsAlignment);
+      minimum = std::min(minimum, wanted);
+    }
+    if (wanted < oneFrame)
       return module.emitError()
              << "profile buffer of " << options.bufferBytes
-             << " bytes holds fewer than two of the largest frames ("
-             << plan.maxFrameWords << " words) for each of " << plan.totalWarps
+             << " bytes does not hold the largest frame (" << plan.maxFrameWords
+             << " words) for each of " << plan.totalWarps
              << " warps; need at least "
-             << minimum * plan.totalWarps * record::kWordBytes
+             << oneFrame * plan.totalWarps * record::kWordBytes
              << " (buffer-bytes)";
     return place(module, plan, wanted, minimum);
   }

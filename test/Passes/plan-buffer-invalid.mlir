@@ -1,7 +1,7 @@
-// RUN: kperfir opt %s --split-input-file --verify-diagnostics --pass "kperf-plan-buffer{buffer-bytes=64 buffer=shared}"
+// RUN: kperfir opt %s --split-input-file --verify-diagnostics --pass "kperf-plan-buffer{buffer-bytes=48 buffer=shared}"
 
-// Two frames of three words, rounded up to 8 words, for each of 4 warps.
-// expected-error@+1 {{profile buffer of 64 bytes holds fewer than two of the largest frames (3 words) for each of 4 warps; need at least 128 (buffer-bytes)}}
+// A frame of three words takes four of the segment, in each of 4 warps.
+// expected-error@+1 {{profile buffer of 48 bytes does not hold the largest frame (3 words) for each of 4 warps; need at least 64 (buffer-bytes)}}
 module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", ttg.shared = 0 : i32, kperf.frames = [[[#kperf_gpu.event<start 0>], [#kperf_gpu.event<end 0>]]], kperf.regions = []} {
   tt.func public @buffer_too_small() {
     kperf_gpu.init
