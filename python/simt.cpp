@@ -212,6 +212,8 @@ Result launch(Device &device, const Module &module, std::array<uint32_t, 3> grid
 } // namespace
 
 void bindSimt(nb::module_ &module) {
+  // Triton keeps kernels, and with them a Module, until the process ends.
+  nb::set_leak_warnings(false);
   errorType = PyErr_NewExceptionWithDoc(
       "kperfir._native.simt.Error",
       "What a program did wrong on the SIMT device.\n\n"

@@ -101,14 +101,18 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   constexpr uint8_t kCacheGlobal = 1; // .cg: L2 only
   SectorList list;
   const GlobalRange *range =
-      reading ? placedRange(source.lane, bytes, reading, rangeHint[warp.pc - 1]) : nullptr;
+      reading ? commonRange(*launch.memory, source.lane, bytes, reading, rangeHint[warp.pc - 1])
+              : nullptr;
+  bool placed = range && range->isPlaced();
   if (range)
     coalesce(*range, source.lane, bytes, reading, isContiguous(source.lane, bytes, reading),
              list);
-  bool cached = range && op.sub != kCacheGlobal && l1.exists();
+  bool cached = op.sub != kCacheGlobal && l1.exists();
   uint64_t cycles = std::max(1u, countLines(list));
   uint64_t served = currentIsFree() ? now : occupyLsu(cycles);
-  uint64_t filled = cached ? lookUpL1(list) : reading ? kUnresolved : 0;
+  uint64_t filled = kUnresolved;
+  if (!reading || (cached && placed))
+    filled = lookUpL1(list);
   if (filled != kUnresolved) {
     copyToShared(shared, operands, active, bytes, source.lane);
     uint64_t done = std::max(filled, served + cycles - 1 + chip.l1Latency);
@@ -119,6 +123,7 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::AsyncCopy, active, served);
   request.bytes = bytes;
   request.cached = cached;
+  request.lookedUp = placed;
   request.group = warp.firstGroup + warp.groups.size() - 1;
   std::memcpy(request.address, source.lane, sizeof request.address);
   request.data = requests.reserve(sizeof operands);

@@ -100,15 +100,27 @@ void Exchange::collectSectors(const GlobalRequest &request, LaneMask lanes, Sect
 // Requests
 //===----------------------------------------------------------------------===//
 
+uint64_t *Exchange::findInL1(Sm &sm, const GlobalRequest &request, uint64_t sector) {
+  unsigned index = sector % kSectorsPerLine;
+  Cache::Line *line = sm.l1.find(sector / kSectorsPerLine);
+  if (request.lookedUp)
+    return line ? &line->ready[index] : nullptr; // Null if it was evicted since.
+  // The first use of a range: the SM did not know its timing addresses.
+  if (!line) {
+    Cache::Line evicted;
+    line = &sm.l1.allocate(sector / kSectorsPerLine, evicted);
+  }
+  if (line->ready[index] == kNever)
+    line->ready[index] = kUnresolved;
+  return &line->ready[index];
+}
+
 uint64_t Exchange::readSectors(Sm &sm, const GlobalRequest &request, const SectorList &list) {
   uint64_t done = request.cycle + chip.l1Latency;
   unsigned fetched = 0;
   for (unsigned i = 0; i < list.count; ++i) {
     uint64_t sector = list.sectors[i];
-    uint64_t *ready = nullptr;
-    if (request.cached)
-      if (Cache::Line *line = sm.l1.find(sector / kSectorsPerLine))
-        ready = &line->ready[sector % kSectorsPerLine];
+    uint64_t *ready = request.cached ? findInL1(sm, request, sector) : nullptr;
     if (ready && *ready < kUnresolved) {
       done = std::max(done, *ready); // It hit, or another request brought it.
       continue;

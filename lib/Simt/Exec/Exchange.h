@@ -43,6 +43,8 @@ private:
   /// Throws when a lane is outside of every range, or writes a read-only one.
   void check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes);
   void collectSectors(const GlobalRequest &request, LaneMask lanes, SectorList &list);
+  /// Where L1 keeps when it has the sector, or null.
+  uint64_t *findInL1(Sm &sm, const GlobalRequest &request, uint64_t sector);
   uint64_t readSectors(Sm &sm, const GlobalRequest &request, const SectorList &list);
 
   const Launch &launch;

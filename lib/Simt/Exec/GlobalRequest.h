@@ -26,6 +26,7 @@ struct GlobalRequest {
   LaneMask mask = 0;
   Kind kind = Kind::Load;
   bool cached = false;    // fills L1
+  bool lookedUp = false;  // L1 has lines for its sectors already
   bool free = false;      // data only, no time
   bool contiguous = false; // lane i at address[0] + i * bytes, all lanes
   uint32_t bytes = 0;     // per lane

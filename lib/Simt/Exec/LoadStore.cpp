@@ -237,12 +237,6 @@ void Sm::storeShared(Warp &warp, const MicroOp &op, LaneMask active,
 // Global memory
 //===----------------------------------------------------------------------===//
 
-const GlobalRange *Sm::placedRange(const uint64_t *address, unsigned bytes, LaneMask active,
-                                   const GlobalRange *&hint) const {
-  const GlobalRange *range = commonRange(*launch.memory, address, bytes, active, hint);
-  return range && range->isPlaced() ? range : nullptr;
-}
-
 GlobalRequest &Sm::queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind,
                          LaneMask active, uint64_t cycle) {
   GlobalRequest &request = requests.entries.emplace_back();
@@ -261,9 +255,10 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addres
   unsigned bytes = accessBytes(op);
   bool contiguous = isContiguous(addresses.lane, bytes, active);
   const GlobalRange *range =
-      placedRange(addresses.lane, bytes, active, rangeHint[warp.pc - 1]);
+      commonRange(*launch.memory, addresses.lane, bytes, active, rangeHint[warp.pc - 1]);
+  bool placed = range && range->isPlaced();
   // Ordered loads go to L2, where other SMs' stores are.
-  bool cached = range && l1.exists() && op.sem() == MemSem::Weak && !op.has(kVolatile);
+  bool cached = l1.exists() && op.sem() == MemSem::Weak && !op.has(kVolatile);
 
   SectorList list;
   if (range)
@@ -273,7 +268,7 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addres
       std::max(uint64_t(lines), uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle);
   uint64_t served = currentIsFree() ? now : occupyLsu(std::max<uint64_t>(cycles, 1));
 
-  uint64_t filled = cached ? lookUpL1(list) : kUnresolved;
+  uint64_t filled = cached && placed ? lookUpL1(list) : kUnresolved;
   if (filled != kUnresolved) {
     if (contiguous)
       loadContiguous(warp.context, op, reinterpret_cast<const uint8_t *>(addresses.lane[0]));
@@ -285,6 +280,7 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addres
   }
   GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::Load, active, served);
   request.cached = cached;
+  request.lookedUp = placed;
   request.contiguous = contiguous;
   std::memcpy(request.address, addresses.lane, sizeof request.address);
   setReady(warp, op, kUnresolved);
@@ -324,8 +320,8 @@ void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   unsigned bytes = accessBytes(op);
   bool contiguous = isContiguous(addresses.lane, bytes, active);
   SectorList list;
-  if (const GlobalRange *range =
-          placedRange(addresses.lane, bytes, active, rangeHint[warp.pc - 1]))
+  if (const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes, active,
+                                             rangeHint[warp.pc - 1]))
     coalesce(*range, addresses.lane, bytes, active, contiguous, list);
   else
     coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);

@@ -166,10 +166,6 @@ private:
   [[noreturn]] void failUnwritten(const Warp &warp, unsigned lane, uint32_t offset,
                                   unsigned bytes) const;
   uint64_t accountShared(unsigned wavefronts, unsigned best);
-  /// The range that holds all lanes, if it has timing addresses already; else the
-  /// exchange sees to it.
-  const GlobalRange *placedRange(const uint64_t *address, unsigned bytes, LaneMask active,
-                                 const GlobalRange *&hint) const;
   /// Cycle at which L1 has all sectors; kUnresolved when some come from L2. Makes
   /// room for those.
   uint64_t lookUpL1(const SectorList &list);

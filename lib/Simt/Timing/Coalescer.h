@@ -37,7 +37,8 @@ bool isContiguous(const uint64_t *address, unsigned bytes, LaneMask lanes);
 const GlobalRange *commonRange(const GlobalMemory &memory, const uint64_t *address,
                                unsigned bytes, LaneMask lanes, const GlobalRange *&hint);
 
-/// Sectors of an access within one range, which must be placed.
+/// Sectors of an access within one range. Their number is right even before the
+/// range is placed.
 void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes, LaneMask lanes,
               bool contiguous, SectorList &list);
 /// Sectors of the lanes whose ranges are placed; any ranges.
