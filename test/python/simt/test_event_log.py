@@ -1,0 +1,84 @@
+"""The event log: the device's own account of when instructions issued and completed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kperfir._native import simt
+from support import ptx_lab
+
+BODY = """
+  mov.u32 %r1, %clock;
+  ld.global.u32 %r2, [%rd0];
+  add.u32 %r3, %r2, 1;
+  mov.u32 %r4, %clock;
+  bar.sync 0;
+  mul.wide.u32 %rd10, %r0, 8;
+  add.s64 %rd11, %rd1, %rd10;
+  st.global.u32 [%rd11], %r1;
+  st.global.u32 [%rd11+4], %r4;
+"""
+
+
+def logged(**options: object) -> tuple[simt.Module, dict[str, np.ndarray], np.ndarray]:
+    module = simt.Module(ptx_lab.ptx(BODY, 2))
+    data, out = np.zeros(32, np.uint32), np.zeros((96, 2), np.uint32)
+    result = ptx_lab.launch(module, data, out, threads=96, log=True, **options)
+    if "free" not in options:
+        assert len(result.log["issue"]) == result.warp_instructions
+    return module, result.log, out
+
+
+def entries(module: simt.Module, log: dict[str, np.ndarray], text: str, warp: int) -> np.ndarray:
+    pcs = [i for i, (ptx, _, _) in enumerate(module.instructions) if text in ptx]
+    return np.flatnonzero(np.isin(log["pc"], pcs) & (log["warp"] == warp))
+
+
+def test_clock_reads_return_their_issue_cycle() -> None:
+    module, log, out = logged()
+    for warp in range(3):
+        rows = entries(module, log, "%clock", warp)
+        assert np.array_equal(log["value"][rows], log["issue"][rows].astype(np.uint32))
+        assert np.array_equal(log["value"][rows], out[32 * warp])
+
+
+def test_load_completes_before_its_use_issues() -> None:
+    module, log, _ = logged()
+    for warp in range(3):
+        (load,), (use,) = entries(module, log, "ld.global", warp), entries(module, log, "add.u32 %r3", warp)
+        assert log["complete"][load] == log["issue"][use]
+        assert log["complete"][load] - log["issue"][load] >= 200
+
+
+def test_barrier_completes_for_all_warps_at_once() -> None:
+    module, log, _ = logged()
+    rows = np.concatenate([entries(module, log, "bar.sync", warp) for warp in range(3)])
+    assert len(set(log["complete"][rows])) == 1
+    assert log["complete"][rows[0]] > log["issue"][rows].max()
+
+
+def test_warps_issue_in_program_order() -> None:
+    module, log, _ = logged()
+    for warp in range(3):
+        mine = log["warp"] == warp
+        assert (np.diff(log["issue"][mine].astype(np.int64)) > 0).all()
+        assert (np.diff(log["pc"][mine]) > 0).all()
+    assert len(module.instructions) == log["pc"].max() + 1
+
+
+def test_free_instructions_take_no_time() -> None:
+    module = simt.Module(ptx_lab.ptx(BODY, 2))
+    free = bytes("st.global" in text or "%clock" in text for text, _, _ in module.instructions)
+    _, log, _ = logged(free=free)
+    rows = entries(module, log, "%clock", 0)
+    following = rows + 1
+    # The clock reads issue with the instruction that follows them.
+    assert log["issue"][rows[0]] <= log["issue"][following[0]]
+    all_free = bytes(1 for _ in module.instructions)
+    data, out = np.zeros(32, np.uint32), np.zeros((96, 2), np.uint32)
+    result = ptx_lab.launch(module, data, out, threads=96, free=all_free)
+    assert result.warp_instructions == 0
+
+
+def test_no_log_unless_asked_for() -> None:
+    assert ptx_lab.run("mov.u32 %r1, 0;", np.zeros(1, np.uint32)).log is None
