@@ -105,8 +105,9 @@ class Timeline:
             count: Executions, incomplete ones included.
             incomplete: Executions whose start or end was not recorded.
             total_cycles, self_cycles: Time in it, and that time less what its children took. All executions, all warps.
-            mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN if there is
-            none. share, self_share: Of the time of all recorded warps of the kernel, from their CTA's start to its end.
+            mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN without any.
+            share, self_share: Of the time of all recorded warps of the kernel. Each counts from its CTA's start to its
+                CTA's end: from the first anchor or stamp of any of the CTA's warps to the last.
             warps: Warps (of all CTAs) that executed it.
             warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard
                 deviation divided by mean.
@@ -140,9 +141,7 @@ class Timeline:
         """Per kernel, the time of all its recorded warps together."""
         cycles: dict[str, int] = {}
         for launch in self._decoded:
-            ctas = launch.decoded.ctas
-            kept = ctas["recorded"].astype(np.bool_)
-            busy = int((ctas["end_clock"] - ctas["start_clock"])[kept].sum()) * launch.layout.total_warps
+            busy = int(tables.cta_cycles(launch).sum()) * launch.layout.total_warps
             name = launch.record.kernel.name
             cycles[name] = cycles.get(name, 0) + busy
         return cycles
@@ -163,7 +162,7 @@ _LAUNCH_DTYPES = {
 def _launch_row(launch: DecodedLaunch) -> dict[str, Any]:
     record, fit, ctas = launch.record, launch.fit, launch.decoded.ctas
     process = record.capture.process
-    longest = int((ctas["end_clock"] - ctas["start_clock"]).max(initial=0))
+    longest = int(tables.cta_cycles(launch).max(initial=0))
     x, y, z = record.grid
     return {
         "launch": launch.number,
@@ -242,7 +241,7 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
     unfinished = int(np.count_nonzero(ctas["started"] & ~ctas["recorded"].astype(np.bool_)))
     if unfinished:
         yield f"{where}: {unfinished} CTAs started and did not finish recording"
-    if recorded and int((ctas["end_clock"] - ctas["start_clock"])[ctas["recorded"] == 1].max()) >= 1 << 32:
+    if int(tables.cta_cycles(launch).max(initial=0)) >= 1 << 32:
         yield f"{where}: a CTA ran for more than 2^32 cycles; so long a time between two stamps would not be seen"
     if launch.fit is not None and launch.fit.uncertainty_ns == float("inf"):
         yield f"{where}: too short for the global timer and the clock rate is not known: 1 ns stands for 1 cycle"

@@ -58,6 +58,8 @@ nb::dict columnsToDict(Columns &&c) {
   KPERF_COLUMN(tracks, "dropped", dropped);
   KPERF_COLUMN(tracks, "laps", laps);
   KPERF_COLUMN(tracks, "orphan_ends", orphanEnds);
+  KPERF_COLUMN(tracks, "first_clock", firstClock);
+  KPERF_COLUMN(tracks, "last_clock", lastClock);
   KPERF_COLUMN(stamps, "frame", frame);
   KPERF_COLUMN(stamps, "slot", slot);
   KPERF_COLUMN(stamps, "raw", raw);

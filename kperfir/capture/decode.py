@@ -34,11 +34,9 @@ class DecodedBuffer:
 
     Attributes:
         ctas: A row per CTA of the buffer: recorded, started (u8), x, y, z, sm (i32), start_clock, end_clock (i64,
-        cycles),
-            start_ns, end_ns (i64).
+            cycles), start_ns, end_ns (i64).
         tracks: A row per warp of each recorded CTA: cta (row of `ctas`), warp (i32), stamps, spans (how many rows of
-        the
-            tables below are its), records, dropped, laps, orphan_ends (i64).
+            the tables below are its), records, dropped, laps, orphan_ends, first_clock, last_clock (i64).
         stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
         spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
     """

@@ -87,6 +87,16 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     return _frame({**columns, **categories}, SPAN_COLUMNS)
 
 
+def cta_cycles(launch: DecodedLaunch) -> NDArray[np.int64]:
+    """How long each recorded CTA ran: from its first anchor or stamp to its last, whichever warp's that is."""
+    ctas, tracks = launch.decoded.ctas, launch.decoded.tracks
+    start, end = ctas["start_clock"].copy(), ctas["end_clock"].copy()
+    np.minimum.at(start, tracks["cta"], tracks["first_clock"])
+    np.maximum.at(end, tracks["cta"], tracks["last_clock"])
+    cycles: NDArray[np.int64] = (end - start)[ctas["recorded"] == 1]
+    return cycles
+
+
 def build_tracks(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     """One row per warp of each recorded CTA."""
     parts = [_track_part(launch) for launch in launches]

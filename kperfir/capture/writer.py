@@ -11,6 +11,7 @@ kept for later except the totals. The bounds are enforced here, and what they le
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import platform
 import threading
@@ -113,7 +114,7 @@ class CaptureWriter:
         self._sequence = 0
         self._bytes = 0
         self._layouts: list[BufferLayout] = []
-        self._kernel_ids: dict[str, int] = {}
+        self._kernel_ids: dict[tuple[str, str], int] = {}
         self._kept: Counter[int] = Counter()
         self._seen: Counter[int] = Counter()
         self._skipped: Counter[tuple[int, str]] = Counter()
@@ -123,22 +124,23 @@ class CaptureWriter:
         self._append(kpf.PROCESS, meta)
 
     def add_kernel(self, layout_text: str, facts: dict[str, Any] | None = None) -> int:
-        """Number of the kernel with this layout in the file; writes it the first time.
+        """Number of the kernel with this layout and these facts in the file; writes it the first time.
 
         Args:
             layout_text: The layout JSON, exactly as the compiler gave it.
             facts: Facts of the compilation (registers, shared memory, ...), as JSON values.
         """
+        key = (layout_text, json.dumps(facts or {}, sort_keys=True))
         with self._lock:
-            if layout_text in self._kernel_ids:
-                return self._kernel_ids[layout_text]
+            if key in self._kernel_ids:
+                return self._kernel_ids[key]
             layout = parse_layout(layout_text)
             kernel = len(self._layouts)
             self._append(
                 kpf.KERNEL, {"kernel": kernel, "name": layout.kernel, "layout": layout_text, "facts": facts or {}}
             )
             self._layouts.append(layout)
-            self._kernel_ids[layout_text] = kernel
+            self._kernel_ids[key] = kernel
             return kernel
 
     def wants(self, kernel: int) -> bool:

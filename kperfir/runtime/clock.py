@@ -114,8 +114,7 @@ def fit_clock(anchors: Anchors, *, others: Slope | None = None, nominal_hz: floa
     Args:
         anchors: Those of the launch.
         others: A slope from elsewhere, used if it is the more certain: that of other launches of the process, for a
-        launch that
-            is too short to have a good one, or the exact one of a simulated device.
+            launch that is too short to have a good one, or the exact one of a simulated device.
         nominal_hz: Clock of the device as stated, the last resort.
 
     Returns:

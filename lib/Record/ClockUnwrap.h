@@ -4,6 +4,7 @@
 #define KPERFIR_LIB_RECORD_CLOCKUNWRAP_H
 
 #include <cstdint>
+#include <string>
 
 namespace kperfir::record {
 
@@ -34,6 +35,14 @@ public:
   int64_t advance(uint32_t raw) {
     last += uint32_t(raw - static_cast<uint32_t>(last));
     return last;
+  }
+
+  /// Clock of the stamp that was given last; before that, of the first one.
+  int64_t current() const { return last; }
+
+  std::string describe() const {
+    return std::to_string(anchors.startClock) + " to " +
+           std::to_string(anchors.endClock);
   }
 
   bool plausible(int64_t clock) const {

@@ -49,6 +49,8 @@ private:
                                         CtaAnchors anchors);
   std::optional<DecodeError> replayFrames(const Segment &segment,
                                           CtaAnchors anchors);
+  std::optional<DecodeError>
+  replayFrame(const Segment &segment, FramePosition frame, ClockUnwrap &unwrap);
   std::optional<DecodeError> replayStamp(const Segment &segment, uint32_t word,
                                          uint32_t stamp, int64_t clock);
   ClockUnwrap placeClock(const Segment &segment, CtaAnchors anchors) const;
@@ -156,45 +158,52 @@ std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
 
 std::optional<DecodeError> BufferDecoder::replayFrames(const Segment &segment,
                                                        CtaAnchors anchors) {
-  if (walk.frames.empty())
+  TrackColumns &tracks = columns.tracks;
+  if (walk.frames.empty()) {
+    tracks.firstClock.push_back(anchors.startClock);
+    tracks.lastClock.push_back(anchors.startClock);
     return std::nullopt;
+  }
   ClockUnwrap unwrap = placeClock(segment, anchors);
+  tracks.firstClock.push_back(unwrap.current());
+  if (walk.prefixLost()) {
+    uint32_t firstStamp = plan.frameOffsets[walk.frames.back().id];
+    Event event = plan.events[plan.stampOffsets[firstStamp]];
+    replay.reopenAncestors(event, unwrap.current());
+  }
   uint64_t starts = 0;
   for (FramePosition frame : walk.frames)
     starts += frameSpans[frame.id];
-  bool reopen = walk.prefixLost();
-  if (!reopen)
-    replay.reserve(starts);
-  int64_t clock = 0;
-  for (size_t i = walk.frames.size(); i-- > 0;) {
-    auto [begin, id] = walk.frames[i];
-    uint32_t firstStamp = plan.frameOffsets[id];
-    uint32_t count = plan.frameOffsets[id + 1] - firstStamp;
-    for (uint32_t slot = 0; slot < count; ++slot) {
-      uint32_t raw = loadWord(segment.data, begin + slot);
-      clock = unwrap.advance(raw);
-      if (!unwrap.plausible(clock))
-        return segment.error(begin + slot, "clock " + number(clock),
-                             "near the CTA's, " + number(anchors.startClock) +
-                                 " to " + number(anchors.endClock));
-      if (reopen) {
-        Event event = plan.events[plan.stampOffsets[firstStamp + slot]];
-        replay.reopenAncestors(event, clock);
-        replay.reserve(starts);
-        reopen = false;
-      }
-      if (auto error =
-              replayStamp(segment, begin + slot, firstStamp + slot, clock))
-        return error;
-      if (options.stamps) {
-        columns.stamps.frame.push_back(static_cast<int32_t>(id));
-        columns.stamps.slot.push_back(static_cast<int32_t>(slot));
-        columns.stamps.raw.push_back(raw);
-        columns.stamps.clock.push_back(clock);
-      }
+  replay.reserve(starts);
+  for (size_t i = walk.frames.size(); i-- > 0;)
+    if (auto error = replayFrame(segment, walk.frames[i], unwrap))
+      return error;
+  replay.finish(unwrap.current());
+  tracks.lastClock.push_back(unwrap.current());
+  return std::nullopt;
+}
+
+std::optional<DecodeError> BufferDecoder::replayFrame(const Segment &segment,
+                                                      FramePosition frame,
+                                                      ClockUnwrap &unwrap) {
+  uint32_t firstStamp = plan.frameOffsets[frame.id];
+  uint32_t count = plan.frameOffsets[frame.id + 1] - firstStamp;
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    uint32_t word = frame.begin + slot;
+    uint32_t raw = loadWord(segment.data, word);
+    int64_t clock = unwrap.advance(raw);
+    if (!unwrap.plausible(clock))
+      return segment.error(word, "clock " + number(clock),
+                           "a time near the CTA's, " + unwrap.describe());
+    if (auto error = replayStamp(segment, word, firstStamp + slot, clock))
+      return error;
+    if (options.stamps) {
+      columns.stamps.frame.push_back(static_cast<int32_t>(frame.id));
+      columns.stamps.slot.push_back(static_cast<int32_t>(slot));
+      columns.stamps.raw.push_back(raw);
+      columns.stamps.clock.push_back(clock);
     }
   }
-  replay.finish(clock);
   return std::nullopt;
 }
 

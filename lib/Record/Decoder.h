@@ -57,6 +57,7 @@ struct TrackColumns {
   Column<int32_t> warp;
   Column<int64_t> stamps, spans; // How many rows below belong to it.
   Column<int64_t> records, dropped, laps, orphanEnds;
+  Column<int64_t> firstClock, lastClock; // Of the stamps; else the CTA's start.
 };
 
 /// One row per stored clock value, in order of (track, time).

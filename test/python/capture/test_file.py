@@ -84,6 +84,15 @@ def test_write_keeps_only_ctas_that_recorded(tmp_path: Path) -> None:
     assert second.read()[0].tolist() == []
 
 
+def test_write_keeps_compilations_apart_that_differ_only_in_facts(tmp_path: Path) -> None:
+    text, launch, data = one_launch()
+    with CaptureWriter(tmp_path / "x.kpf", process(), kpf.Bounds(launches_per_kernel=1)) as writer:
+        kernels = [writer.add_kernel(text, {"registers": count}) for count in (32, 64, 32)]
+        assert kernels == [0, 1, 0]
+        assert [writer.add_launch(kernel, launch, data).kept for kernel in kernels] == [True, True, False]
+    assert [kernel.facts["registers"] for kernel in Capture.open(tmp_path / "x.kpf").kernels] == [32, 64]
+
+
 def test_write_refuses_a_buffer_of_another_size(tmp_path: Path) -> None:
     text, _, data = one_launch()
     with CaptureWriter(tmp_path / "x.kpf", process()) as writer:

@@ -53,6 +53,8 @@ def assert_equal(native: DecodedBuffer, reference: ReferenceCta) -> None:
     assert rows(native.tracks, "warp", "stamps", "spans", "records", "dropped", "laps", "orphan_ends") == [
         (t.warp, len(t.stamps), len(t.spans), t.records, t.dropped, t.laps, t.orphan_ends) for t in tracks
     ]
+    ends = [(t.stamps[0].clock, t.stamps[-1].clock) if t.stamps else (header.start_clock,) * 2 for t in tracks]
+    assert rows(native.tracks, "first_clock", "last_clock") == ends
     stamps = [stamp for track in tracks for stamp in track.stamps]
     assert rows(native.stamps, "frame", "slot", "raw", "clock") == [(s.frame, s.slot, s.raw, s.clock) for s in stamps]
     expected, base = [], 0
