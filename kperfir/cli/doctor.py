@@ -176,9 +176,11 @@ def _child(*arguments: str, **environment: str) -> str:
     except subprocess.TimeoutExpired:
         raise _ChildFailed(f"no answer within {_CHILD_SECONDS} s") from None
     if done.returncode:
-        told = done.stderr.strip().splitlines()
+        told = done.stderr.rstrip().splitlines()
+        # The exception and its message, without the traceback.
+        last = max((number for number, line in enumerate(told) if not line.startswith(" ")), default=0)
         ending = f"killed by signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        raise _ChildFailed("\n".join([ending, *told[-6:]]))
+        raise _ChildFailed("\n".join([ending, *told[last:]]))
     return done.stdout
 
 

@@ -24,7 +24,7 @@ def command(
 ) -> int:
     """Run compiler passes on a .ttgir or .mlir FILE and print the result.
 
-    passes/Passes.td documents the passes. Without --pass the file is parsed, verified and printed.
+    docs/passes.md lists the passes. Without --pass the file is parsed, verified and printed.
     """
     from kperfir.compile.opt import OptOptions, run_opt
 
