@@ -14,6 +14,7 @@ import os
 import stat
 import weakref
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,8 +149,10 @@ class Capture:
         if not self.ended:
             notes.append(f"{self.path.name}: the capturing process did not finish (killed, or still running)")
         at_least = "" if self.ended else "at least "
+        skipped: Counter[tuple[str, str]] = Counter()
         for (kernel, reason), count in sorted(self.skipped.items()):
-            name = self.kernels[kernel].name
+            skipped[self.kernels[kernel].name, reason] += count
+        for (name, reason), count in skipped.items():
             bound = self.process.get("bounds", {}).get(reason.replace("-", "_"))
             why = f"{reason}, {bound}" if bound is not None else reason
             notes.append(f"{self.path.name}: {at_least}{count} launches of {name} were not kept ({why})")
