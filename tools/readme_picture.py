@@ -101,6 +101,7 @@ def draw(timeline: Timeline, launch: pd.Series, spans: pd.DataFrame, title: str)
     where = f"{place} of a {simulated}{launch['chip'].upper()}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">',
+        "<!-- Made by tools/readme_picture.py from a capture. -->",
         f"<style>{STYLE}</style>",
         f'<text class="title" x="{MARGIN_LEFT}" y="24">{escape(title)}</text>',
         f'<text class="small" x="{MARGIN_LEFT}" y="44">{escape(where)}; a row per warp</text>',
