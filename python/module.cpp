@@ -15,14 +15,10 @@ void bindSimt(nb::module_ &module);
 
 NB_MODULE(_native, module) {
   module.doc() = "Native half of kperfir: record decoder and SIMT device.";
-#ifdef KPERFIR_HAS_RECORD
   nb::module_ record =
       module.def_submodule("record", "Decoder of profile buffers.");
   kperfir::python::bindRecord(record);
-#endif
-#ifdef KPERFIR_HAS_SIMT
   nb::module_ simt =
       module.def_submodule("simt", "Executor of PTX on the CPU.");
   kperfir::python::bindSimt(simt);
-#endif
 }
