@@ -312,6 +312,11 @@ class SimtDriver:
                     )  # fmt: skip
                 except self._native.Error as error:
                     raise _device_error(error, kernel.name, storages) from None
+                except ValueError as error:  # A wrong request: threads, shared memory or parameters do not fit.
+                    raise DeviceError(
+                        "bad-launch", what="the SIMT device refuses a launch", where=f"kernel {kernel.name}",
+                        found=str(error), fix="use a smaller block, fewer warps or fewer stages",
+                    ) from None  # fmt: skip
             self.clock_ns += float(result.ns)
             finished = self._local.last = FinishedLaunch(kernel, shape, result)
             for observer in list(self._observers):
@@ -335,7 +340,13 @@ class SimtDriver:
 
     def _open_device(self) -> Any:
         if self._device is None:
-            self._device = self._native.Device(self.chip.text, threads=self._threads, seed=self._seed)
+            try:
+                self._device = self._native.Device(self.chip.text, threads=self._threads, seed=self._seed)
+            except ValueError as error:
+                raise DeviceError(
+                    "bad-chip", what="the chip file is not valid", where=f"chip {self.chip.name}", found=str(error),
+                    fix="compare it with a100.json",
+                ) from None  # fmt: skip
         return self._device
 
     def _after_fork(self) -> None:
