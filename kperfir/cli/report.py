@@ -166,10 +166,10 @@ def _describe_launches(kernel: dict[str, Any]) -> str:
         f"{len(launches)} launch{'es' if len(launches) > 1 else ''}",
         f"grid {', '.join(grids)}",
         f"{total} CTAs" if recorded == total else f"{recorded} of {total} CTAs recorded",
-        f"{sms} SM{'s' if sms > 1 else ''}, at most {resident} of its CTAs on one at a time",
+        f"{sms} SM{'s' if sms > 1 else ''}, at most {resident} CTA{'s' if resident > 1 else ''} at a time on each",
         f"on {', '.join(chips)}",
     ]
-    if kernel["mean_warp_lag_cycles"] is not None:
+    if kernel["mean_warp_lag_cycles"]:  # Neither unknown nor, for a single warp, 0.
         parts.append(f"last warp of a CTA {count(kernel['mean_warp_lag_cycles'])} cycles behind the first")
     if uncertain:
         parts.append(f"nanoseconds ± {max(uncertain):.3g}")

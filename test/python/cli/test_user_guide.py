@@ -116,6 +116,21 @@ def test_python_examples_run(workplace: Path) -> None:
     assert "scale_rows" in done.stdout
 
 
+def test_sample_report_is_of_the_example(workplace: Path) -> None:
+    if not (workplace / "out.kpf").exists():
+        _run(workplace, "python", "example.py")
+    actual = _run(workplace, "kperfir", "report", "out.kpf").stdout
+    (sample,) = _code("text")
+
+    def regions(text: str) -> list[list[str]]:
+        """Name, indentation included, and count."""
+        rows = (re.match(r"( *[a-z_]+(?: example\.py:\d+)?) +(\d+)  ", line) for line in text.splitlines())
+        return [list(row.groups()) for row in rows if row]
+
+    assert len(regions(sample)) == 9
+    assert regions(sample) == regions(actual)
+
+
 @pytest.mark.parametrize("line", [line for block in _code("sh") for line in block.splitlines()])
 def test_shell_examples_run(workplace: Path, line: str) -> None:
     if not (workplace / "out.kpf").exists():
