@@ -53,7 +53,7 @@ def run_python(triton_cache: Path) -> RunPython:
         path = os.pathsep.join([str(TEST), *filter(None, [kept.get("PYTHONPATH")])])
         triton = {"TRITON_CACHE_DIR": str(triton_cache), "TRITON_DEFAULT_FP_FUSION": "1"}
         return subprocess.run(
-            [sys.executable, *map(str, arguments)],
+            [sys.executable, "-P", *map(str, arguments)],  # The installed kperfir, not a checkout we may stand in.
             cwd=cwd,
             env=kept | triton | {"PYTHONPATH": path} | variables,
             check=False,
