@@ -17,17 +17,13 @@ from kperfir.export import pftrace
 from support.synthetic import CaptureShape, write_matmul_capture
 from support.toy_timeline import CLOCK_HZ, ToyTimeline, grid_timeline, toy_timeline
 from support.trace_processor import OpenTrace, open_trace
+from support.trace_slices import COLUMNS, launch_offsets, slices_of_timeline, slices_of_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from kperfir.timeline import Timeline
-
-COLUMNS = [
-    "launch", "sm", "cta", "warp", "name", "kind", "ts", "dur", "depth", "iteration", "start_cycles", "duration_cycles",
-    "incomplete", "file", "line", "kernel", "parent_name", "parent_start_cycles", "parent_iteration",
-]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,85 +52,14 @@ def _write(timeline: ToyTimeline | Timeline, path: Path) -> None:
         pftrace.write([timeline], out)
 
 
-def _offsets(trace: OpenTrace) -> dict[int, int]:
-    launches = trace.sql(
-        "select extract_arg(arg_set_id, 'debug.launch') launch, extract_arg(arg_set_id, 'debug.offset_ns') offset"
-        " from slice where extract_arg(arg_set_id, 'debug.offset_ns') is not null"
-    )
-    return dict(zip(launches["launch"], launches["offset"], strict=True))
-
-
-def _expected(timeline: ToyTimeline | Timeline, offsets: dict[int, int]) -> pd.DataFrame:
-    spans = timeline.spans.astype({name: "object" for name in ("name", "kind", "file", "kernel")})
-    parents = spans.reindex(spans["parent"])
-    offset = spans["launch"].map(offsets)
-    start = np.rint(spans["start_ns"]).astype("int64")
-    frame = spans.assign(
-        ts=start + offset,
-        dur=np.rint(spans["start_ns"] + spans["duration_ns"]).astype("int64") - start,
-        depth=spans["depth"].astype(int) + 1,  # Under the CTA slice.
-        incomplete=~spans["complete"],
-        parent_name=parents["name"].fillna("CTA").to_numpy(),
-        parent_start_cycles=parents["start_cycles"].fillna(-1).to_numpy(),
-        parent_iteration=parents["iteration"].fillna(-1).to_numpy(),
-    )
-    return _sorted(frame)
-
-
-def _actual(trace: OpenTrace) -> pd.DataFrame:
-    frame = trace.sql(
-        """
-        select s.id, s.parent_id, s.name, s.category kind, s.ts, s.dur, s.depth,
-          extract_arg(s.arg_set_id, 'debug.cta') cta, extract_arg(s.arg_set_id, 'debug.warp') warp,
-          extract_arg(s.arg_set_id, 'debug.iteration') iteration,
-          extract_arg(s.arg_set_id, 'debug.start_cycles') start_cycles,
-          extract_arg(s.arg_set_id, 'debug.duration_cycles') duration_cycles,
-          coalesce(extract_arg(s.arg_set_id, 'debug.incomplete'), 0) incomplete,
-          extract_arg(s.arg_set_id, 'source.file_name') file,
-          extract_arg(s.arg_set_id, 'source.line_number') line,
-          extract_arg(s.arg_set_id, 'source.function_name') kernel,
-          sm.name sm, launch.name launch
-        from slice s join track lane on lane.id = s.track_id
-          join track sm on sm.id = lane.parent_id join track launch on launch.id = sm.parent_id
-        """
-    ).set_index("id")
-    root = frame["parent_id"].copy()
-    top = pd.Series(frame.index, index=frame.index)
-    while root.notna().any():
-        top = root.where(root.notna(), top)
-        root = frame["parent_id"].reindex(top).set_axis(frame.index)
-    spans = frame[frame["parent_id"].notna()]
-    parents = frame.reindex(spans["parent_id"])
-    ctas = frame.reindex(top.loc[spans.index])
-    is_cta = parents["cta"].notna().to_numpy()
-    return _sorted(
-        spans.assign(
-            launch=spans["launch"].str.extract(r"launch (\d+)", expand=False).astype(int),
-            sm=spans["sm"].str.removeprefix("SM ").astype(int),
-            cta=ctas["cta"].to_numpy(),
-            warp=ctas["warp"].to_numpy(),
-            iteration=spans["iteration"].fillna(-1),
-            parent_name=np.where(is_cta, "CTA", parents["name"]),
-            parent_start_cycles=parents["start_cycles"].fillna(-1).to_numpy(),
-            parent_iteration=parents["iteration"].fillna(-1).to_numpy(),
-        )
-    )
-
-
-def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    texts = {"name", "kind", "file", "kernel", "parent_name"}
-    frame = frame[COLUMNS].astype({name: "str" if name in texts else "int64" for name in COLUMNS})
-    return frame.sort_values(COLUMNS, ignore_index=True)
-
-
 def test_trace_processor_finds_no_problem(trace: OpenTrace) -> None:
     assert trace.problems() == []
 
 
 def test_every_span_is_a_slice_with_its_parent_and_arguments(timeline: ToyTimeline, trace: OpenTrace) -> None:
-    actual = _actual(trace)
+    actual = slices_of_trace(trace)
     assert len(actual) == len(timeline.spans)
-    pd.testing.assert_frame_equal(actual, _expected(timeline, _offsets(trace)))
+    pd.testing.assert_frame_equal(actual, slices_of_timeline(timeline, launch_offsets(trace)))
 
 
 def test_capture_file_becomes_the_same_slices(captured: Timeline, tmp_path: Path) -> None:
@@ -142,7 +67,7 @@ def test_capture_file_becomes_the_same_slices(captured: Timeline, tmp_path: Path
     _write(captured, path)
     with open_trace(path) as trace:
         assert trace.problems() == []
-        pd.testing.assert_frame_equal(_actual(trace), _expected(captured, _offsets(trace)))
+        pd.testing.assert_frame_equal(slices_of_trace(trace), slices_of_timeline(captured, launch_offsets(trace)))
 
 
 def test_every_warp_of_every_cta_is_an_outermost_slice(timeline: ToyTimeline, trace: OpenTrace) -> None:
@@ -228,7 +153,7 @@ def test_times_between_two_nanoseconds_do_not_break_nesting(tmp_path: Path) -> N
     _write(timeline, path)
     with open_trace(path) as trace:
         assert trace.problems() == []
-        actual, expected = _actual(trace), _expected(timeline, _offsets(trace))
+        actual, expected = slices_of_trace(trace), slices_of_timeline(timeline, launch_offsets(trace))
     times = ["ts", "dur"]
     order = [name for name in COLUMNS if name not in times]
     actual, expected = (frame.sort_values([*order, *times], ignore_index=True) for frame in (actual, expected))
