@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -75,10 +76,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KPerfError as error:
         click.echo(f"kperfir: {error}", err=True)
         return error.exit_code
+    except ImportError as error:
+        if not (error.name or "").startswith("kperfir._native"):
+            raise
+        click.echo(f"kperfir: {_native_missing(error)}", err=True)
+        return FAILED
     except BrokenPipeError:
         _let_go_of_stdout()
         return OK  # Whoever reads has read enough, as in `kperfir report x.kpf | head`.
     return result if isinstance(result, int) else OK
+
+
+def _native_missing(error: ImportError) -> KPerfError:
+    return KPerfError(
+        "native-missing",
+        where=str(Path(__file__).parent.parent),
+        found=str(error),
+        fix="install the wheel (`make`), and start `kperfir`: in a checkout, `python -m kperfir` finds the source",
+    )
 
 
 def _let_go_of_stdout() -> None:

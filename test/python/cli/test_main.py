@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import kperfir as kperfir_package
 from kperfir.cli.main import VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from conftest import Answer
 
@@ -120,6 +122,18 @@ def test_reader_that_closes_the_pipe_is_no_error(whole: Path) -> None:
     assert header.startswith("launch,kernel,cta")
     assert code == "0"
     assert "BrokenPipe" not in done.stderr
+
+
+def test_source_folder_without_native_module_is_named(whole: Path, tmp_path: Path) -> None:
+    source = Path(kperfir_package.__file__).parent
+    copy = tmp_path / "kperfir"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("_native*", "__pycache__"))
+    command = [sys.executable, "-m", "kperfir", "report", whole]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "native-missing" in done.stderr
+    assert f"where: {copy}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_module_and_entry_point_are_the_same(kperfir: Callable[..., Answer]) -> None:
