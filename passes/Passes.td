@@ -156,7 +156,7 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
                        kperf.layout = "{\22buffer\22:\22shared\22,...}",
                        kperf.plan = {offset = 112 : i32, ...}} {
       tt.func public @k() {
-        %s = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 8320 : i32,
+        %s = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 8320 : i32,
                                        third_party_allocation} : !tt.ptr<i8>
         kperf_gpu.init(%s : !tt.ptr<i8>)
         // ...

@@ -32,7 +32,8 @@ constexpr uint32_t kWordsAlignment = 4;
 constexpr uint32_t kDefaultBytesPerWarp = 2048;
 /// Where a warp-specialised kernel with a global buffer keeps its address.
 constexpr uint32_t kPointerSlotBytes = 16;
-constexpr uint32_t kScratchAlignment = 128;
+/// A CTA's share is a multiple of it, so that Triton adds no padding.
+constexpr uint32_t kScratchAlignment = 16;
 
 struct PlanBufferOptions {
   uint32_t bufferBytes = 0;
