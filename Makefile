@@ -43,7 +43,7 @@ install: $(STAMPS)/installed
 	@echo "kperfir is installed: .venv/bin/kperfir"
 
 demo: install
-	@$(BIN)/python -m kperfir demo
+	@$(BIN)/kperfir demo
 
 test: install $(STAMPS)/tests-built
 	@$(BIN)/python tools/run_tests.py
