@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kernels.cases import WORKLOADS
 from support.ground_truth import check_enclosure, compare_stamps
-from support.launch import ProfiledRun, run_profiled
+from support.launch import layout_of, run_profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +69,3 @@ def test_regions_enclose_their_instructions(name: str, tmp_path: Path):
 
 def rounded_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
-
-
-def layout_of(run: ProfiledRun) -> dict:
-    return json.loads(run.compiled.metadata.kperf_layout)

@@ -55,11 +55,12 @@ def executed_stamps(launch: FinishedLaunch) -> pd.DataFrame:
     return frame.sort_values(["cta", "warp", "issue"], kind="stable", ignore_index=True)
 
 
-def compare_stamps(run: ProfiledRun, *, strategy: str = "saturate") -> Compared:
+def compare_stamps(run: ProfiledRun, *, strategy: str = "saturate", merged_code: bool = False) -> Compared:
     """Assert that the decoded stamps are exactly the executed ones that the strategy keeps.
 
     Compares for every warp of every CTA: values, order, SM, the unwrapped clock, the count of records and of drops; and
-    that one place in the program always has the same frame and slot.
+    that one place in the program always has the same frame and slot, unless `merged_code`: where the ends of two
+    branches are equal, LLVM may keep one of them for both, and then the tag alone tells the frames apart.
     """
     executed = executed_stamps(run.launch)
     timeline = run.timeline
@@ -87,7 +88,8 @@ def compare_stamps(run: ProfiledRun, *, strategy: str = "saturate") -> Compared:
                 {"pc": kept["pc"].to_numpy(), "frame": found["frame"].to_numpy(), "slot": found["slot"].to_numpy()}
             )
         )
-    _assert_one_meaning_per_pc(pd.concat(placed))
+    if not merged_code:
+        _assert_one_meaning_per_pc(pd.concat(placed))
     compared = Compared(len(truth), len(executed), len(timeline.stamps))
     assert timeline.launches["dropped"].sum() == compared.dropped
     return compared

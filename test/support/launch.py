@@ -8,6 +8,7 @@ assert differing_arguments(plain.arguments, profiled.arguments) == []
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,12 @@ def _launch(workload: Workload, arguments: Arguments, driver: SimtDriver, *, log
         compiled = workload.launch(arguments)
     assert len(launches) == 1, f"{workload.name}: {len(launches)} launches reached the device"
     return compiled, launches[0]
+
+
+def layout_of(run: Run) -> dict[str, Any]:
+    """The layout that the compiler attached to an instrumented kernel."""
+    layout: dict[str, Any] = json.loads(run.compiled.metadata.kperf_layout)
+    return layout
 
 
 def differing_arguments(first: Arguments, second: Arguments) -> list[str]:
