@@ -15,6 +15,8 @@
 
 #include "Dialect/KPerfGPU/KPerfGPU.h"
 #include "Record/RecordLayout.h"
+#include "mlir/IR/RegionGraphTraits.h"
+#include "llvm/ADT/PostOrderIterator.h"
 
 namespace record = kperfir::record;
 
@@ -36,18 +38,20 @@ public:
     Location loc = region.getLoc();
     StateThreading threading(region, IntegerType::get(region.getContext(), 32),
                              loc);
-    for (Block &block : region) {
-      WarpState state = threading.enter(block);
-      for (Operation &op : llvm::make_early_inc_range(block))
-        lower(&op, state);
-      threading.leave(block, state);
+    for (Block *block : listBlocks()) {
+      WarpState state = threading.enter(*block);
+      for (Operation &op : llvm::make_early_inc_range(*block))
+        if (isa<kperf_gpu::KPerfGPUDialect>(op.getDialect()) &&
+            failed(lower(&op, state)))
+          return failure();
+      threading.leave(*block, state);
     }
     if (failed(threading.connect()))
       return failure();
     // These split blocks, so they come when no state is passed any more.
     for (auto [op, state] : borders)
-      isa<kperf_gpu::InitOp>(op) ? recording.begin(op, *segment)
-                                 : recording.end(op, *segment, state);
+      isa<kperf_gpu::InitOp>(op) ? recording.begin(op, segment)
+                                 : recording.end(op, segment, state);
     for (Operation *op : llvm::reverse(done))
       op->erase();
     return success();
@@ -60,23 +64,50 @@ private:
     StorePlace place;
   };
 
-  void lower(Operation *op, WarpState &state) {
-    if (!isa<kperf_gpu::KPerfGPUDialect>(op->getDialect()))
-      return;
+  /// Definitions come before uses; what is not reachable comes last.
+  SetVector<Block *> listBlocks() {
+    SetVector<Block *> blocks;
+    llvm::ReversePostOrderTraversal<Block *> reachable(&region.front());
+    blocks.insert(reachable.begin(), reachable.end());
+    for (Block &block : region)
+      blocks.insert(&block);
+    return blocks;
+  }
+
+  /// The warp's segment is found once, where it dominates the whole region.
+  LogicalResult findSegment(LLVMBuilder &b, Operation *op) {
+    if (!op->getBlock()->isEntryBlock())
+      return op->emitOpError("must come after a kperf_gpu.init or "
+                             "kperf_gpu.attach in the region's entry block");
+    Value scratch;
+    if (isa<kperf_gpu::InitOp>(op))
+      scratch = recording.getScratch(op);
+    segment = recording.findSegment(b, scratch);
+    return success();
+  }
+
+  LogicalResult lower(Operation *op, WarpState &state) {
     done.push_back(op);
     LLVMBuilder b(op);
+    bool begins = isa<kperf_gpu::InitOp, kperf_gpu::AttachOp>(op);
+    if (isa<kperf_gpu::InitOp, kperf_gpu::FinalizeOp>(op) &&
+        op->getNumOperands() == 0)
+      return op->emitOpError("has no scratch; run kperf-plan-buffer first");
+    if (begins && !segment.header && failed(findSegment(b, op)))
+      return failure();
+    if (!begins && !segment.header)
+      return op->emitOpError("must come after kperf_gpu.init or "
+                             "kperf_gpu.attach");
+
     if (isa<kperf_gpu::InitOp>(op)) {
-      segment = recording.findSegment(b, recording.getScratch(op));
-      state = {segment->data, b.constant(0)};
+      state = {segment.data, b.constant(0)};
       borders.emplace_back(op, state);
     } else if (isa<kperf_gpu::FinalizeOp>(op)) {
       borders.emplace_back(op, state);
     } else if (isa<kperf_gpu::AttachOp>(op)) {
-      if (!segment)
-        segment = recording.findSegment(b, Value());
-      state = recording.loadState(b, *segment);
+      state = recording.loadState(b, segment);
     } else if (isa<kperf_gpu::DetachOp>(op)) {
-      recording.storeState(b, *segment, state);
+      recording.storeState(b, segment, state);
     } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
       frames[open.getFrame()] = openFrame(b, state);
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
@@ -87,13 +118,14 @@ private:
       closeFrame(b, close.getFrame().getType(), frames[close.getFrame()],
                  state);
     }
+    return success();
   }
 
   OpenFrame openFrame(LLVMBuilder &b, WarpState state) {
-    Value fits = b.compare(Compare::Sle, state.cursor, segment->limit);
+    Value fits = b.compare(Compare::Sle, state.cursor, segment.limit);
     Value address = state.cursor;
     if (plan.global)
-      address = b.add(segment->base, b.extend(state.cursor));
+      address = b.add(segment.base, b.extend(state.cursor));
     return {state.cursor, fits, target.prepare(b, {address, fits})};
   }
 
@@ -109,17 +141,17 @@ private:
       state.cursor = b.select(frame.fits, past, frame.cursor);
       return;
     }
-    Value lapped = b.compare(Compare::Sgt, past, segment->limit);
-    target.noteLap(b, {segment->header, b.both(lapped, frame.fits)},
-                   b.sub(past, segment->data));
-    state.cursor = b.select(lapped, segment->data, past);
+    Value lapped = b.compare(Compare::Sgt, past, segment.limit);
+    target.noteLap(b, {segment.header, b.both(lapped, frame.fits)},
+                   b.sub(past, segment.data));
+    state.cursor = b.select(lapped, segment.data, past);
   }
 
   Region &region;
   const CtaRecording &recording;
   const BufferPlan &plan;
   const TargetLowering &target;
-  std::optional<Segment> segment; // Found in the entry block.
+  Segment segment; // Empty until the entry block's init or attach.
   DenseMap<Value, OpenFrame> frames;
   SmallVector<std::pair<Operation *, WarpState>> borders;
   SmallVector<Operation *> done;
