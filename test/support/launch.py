@@ -70,12 +70,10 @@ def run_plain(workload: Workload, *, seed: int = 0, scheduler_seed: int = 0, log
     return Run(arguments, compiled, launch)
 
 
-def run_profiled(
-    workload: Workload, path: Path, *, seed: int = 0, scheduler_seed: int = 0, log: bool = False, **options: Any
-) -> ProfiledRun:
-    """Launch `workload` instrumented; `options` go to `kperfir.profile`."""
+def run_profiled(workload: Workload, path: Path, *, seed: int = 0, log: bool = False, **options: Any) -> ProfiledRun:
+    """Launch `workload` instrumented, on one host thread; `options` go to `kperfir.profile`."""
     arguments = workload.arguments(seed)
-    with kperfir.profile(path, device="simt", simt_seed=scheduler_seed, simt_threads=1, **options):
+    with kperfir.profile(path, **{"device": "simt", "simt_seed": 0, "simt_threads": 1} | options):
         driver = active_simt_driver()
         assert driver is not None
         compiled, launch = _launch(workload, arguments, driver, log=log)
