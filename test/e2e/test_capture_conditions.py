@@ -1,4 +1,4 @@
-"""The same truth under other conditions: records in global memory, launches in a row, host threads, a clock that wraps."""
+"""The same truth under other conditions: records in global memory, several launches, host threads, a wrapping clock."""
 
 from __future__ import annotations
 
