@@ -28,12 +28,15 @@ namespace {
 
 /// Segments stay 16-byte aligned, for the vector store of their header.
 constexpr uint32_t kWordsAlignment = 4;
-/// Two or three times what the kernels of the corpus record outside of loops.
+/// Several times what the kernels of the corpus record outside of loops, and
+/// little next to the shared memory that a tile takes.
 constexpr uint32_t kDefaultBytesPerWarp = 2048;
 /// Where a warp-specialised kernel with a global buffer keeps its address.
 constexpr uint32_t kPointerSlotBytes = 16;
 /// A CTA's share is a multiple of it, so that Triton adds no padding.
 constexpr uint32_t kScratchAlignment = 16;
+/// The size of a CTA's share is an i32 in several places, ours and Triton's.
+constexpr uint64_t kMaxCtaBytes = uint64_t(1) << 30;
 
 struct PlanBufferOptions {
   uint32_t bufferBytes = 0;
@@ -70,6 +73,12 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
     if (failed(plan))
       return signalPassFailure(); // makePlan has emitted the diagnostic.
 
+    if (record::ctaBytes(plan->totalWarps, plan->wordsPerWarp) > kMaxCtaBytes) {
+      module.emitError() << "profile buffer of " << options.bufferBytes
+                         << " bytes for each CTA is too large; at most "
+                         << kMaxCtaBytes << " (buffer-bytes)";
+      return signalPassFailure();
+    }
     std::string layout = writeLayout(module, *kernel, *plan);
     OpBuilder builder(&getContext());
     module->setAttr("kperf.layout", builder.getStringAttr(layout));
