@@ -54,14 +54,14 @@ constexpr const char *errorKindName(ErrorKind kind) {
 /// Where an error happened. Fields that are not known keep their defaults.
 struct ErrorSite {
   std::string kernel;
-  std::string opcode;       // full mnemonic, e.g. "wgmma.fence.sync.aligned"
-  uint32_t ptxLine = 0;     // 1-based line of the PTX text
-  std::string file;         // source file of the nearest .loc
-  uint32_t line = 0;        // source line of the nearest .loc
-  int64_t cta = -1;         // linear CTA index
-  int32_t warp = -1;        // warp within the CTA
-  int32_t lane = -1;        // lane within the warp
-  uint64_t address = 0;     // meaningful if hasAddress
+  std::string opcode;   // full mnemonic, e.g. "wgmma.fence.sync.aligned"
+  uint32_t ptxLine = 0; // 1-based line of the PTX text
+  std::string file;     // source file of the nearest .loc
+  uint32_t line = 0;    // source line of the nearest .loc
+  int64_t cta = -1;     // linear CTA index
+  int32_t warp = -1;    // warp within the CTA
+  int32_t lane = -1;    // lane within the warp
+  uint64_t address = 0; // meaningful if hasAddress
   bool hasAddress = false;
 };
 

@@ -1,8 +1,8 @@
 //===- Approx.cpp - Approximate transcendental functions ------------------===//
 //
 // ex2, lg2, sin, cos, tanh. Within the error bounds of the PTX manual, not the
-// hardware's bits. Plain multiplications and additions in a fixed order, so that
-// every host gives the same result.
+// hardware's bits. Plain multiplications and additions in a fixed order, so
+// that every host gives the same result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,9 @@ namespace {
 using namespace timing;
 
 /// 2^n for n in [-127, 127].
-LANE f32 powerOfTwo(i32 n) { return bitCast<f32>(static_cast<u32>(n + 127) << 23); }
+LANE f32 powerOfTwo(i32 n) {
+  return bitCast<f32>(static_cast<u32>(n + 127) << 23);
+}
 
 /// 2^x, error below 1.5 ulp. Integers are exact, results may be subnormal.
 LANE f32 exp2(f32 x) {
@@ -59,12 +61,14 @@ LANE f32 log2(f32 x) {
   return x < 0.0f || isNan(x) ? canonicalNan<f32>() : result;
 }
 
-/// sin or cos of x; quadrant from x * 2/pi, remainder with a two-part pi/2. Beyond
-/// 2^30 quadrants, where the manual promises nothing, the argument counts as 0.
+/// sin or cos of x; quadrant from x * 2/pi, remainder with a two-part pi/2.
+/// Beyond 2^30 quadrants, where the manual promises nothing, the argument
+/// counts as 0.
 template <bool Cosine> LANE f32 sine(f32 x) {
   f64 wide = __builtin_fabsf(x) < 1.6e9f ? static_cast<f64>(x) : 0.0;
   f64 quadrant = __builtin_rint(wide * 0.6366197723675814);
-  f64 r = (wide - quadrant * 1.57079632673412561417) - quadrant * 6.07710050650619224932e-11;
+  f64 r = (wide - quadrant * 1.57079632673412561417) -
+          quadrant * 6.07710050650619224932e-11;
   f64 s = r * r;
   f64 sinPart = -2.5052108385441718e-8;
   sinPart = sinPart * s + 2.7557319223985893e-6;
@@ -104,7 +108,7 @@ LANE f32 hyperbolicTangent(f32 x) {
   i64 n = static_cast<i32>(isNan(x) ? 0.0 : whole);
   f64 power = p * bitCast<f64>(static_cast<u64>(n + 1023) << 52);
   f64 value = (power - 1.0) / (power + 1.0);
-  f64 series = wide - wide * wide * wide * (1.0 / 3);
+  f64 series = wide * (1.0 - wide * wide * (1.0 / 3)); // keeps -0
   value = wide > -0.001 && wide < 0.001 ? series : value;
   return isNan(x) ? canonicalNan<f32>() : static_cast<f32>(value);
 }

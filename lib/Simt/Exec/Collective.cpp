@@ -15,7 +15,8 @@ using namespace timing;
 LANE u32 firstActive(const u32 *row, LaneMask active) {
   return row[active ? __builtin_ctz(active) : 0];
 }
-LANE LaneMask members(const ExecContext &context, RowIndex mask, LaneMask active) {
+LANE LaneMask members(const ExecContext &context, RowIndex mask,
+                      LaneMask active) {
   return firstActive(context.src(mask), active) & active;
 }
 
@@ -30,16 +31,48 @@ template <Shuffle S> LANE u32 sourceLane(u32 i, u32 b, u32 c, bool &inSegment) {
           : S == Shuffle::Down  ? i + offset
           : S == Shuffle::Index ? first | (offset & ~segment)
                                 : i ^ offset;
-  inSegment = S == Shuffle::Up ? static_cast<i32>(j) >= static_cast<i32>(last) : j <= last;
+  inSegment = S == Shuffle::Up ? static_cast<i32>(j) >= static_cast<i32>(last)
+                               : j <= last;
   return inSegment ? j : i;
 }
 
+/// The common case, a butterfly over the whole warp by a constant: four vector
+/// permutations. False if `op` is something else.
+LANE bool wholeButterfly(const ExecContext &context, const MicroOp &op,
+                         u32 *result) {
+#ifdef __AVX2__
+  if (op.src[1] < kConstantBase || op.src[2] < kConstantBase ||
+      op.dst[1] != kNoPredicate || (context.src(op.src[2])[0] & 0x1F1F) != 31)
+    return false;
+  const u32 *a = context.src(op.src[0]);
+  u32 offset = context.src(op.src[1])[0] & 31;
+  __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  lane = _mm256_xor_si256(lane, _mm256_set1_epi32(static_cast<i32>(offset & 7)));
+  for (u32 k = 0; k < 4; ++k) {
+    const u32 *from = a + 8 * (k ^ offset >> 3);
+    __m256i part = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));
+    part = _mm256_permutevar8x32_epi32(part, lane);
+    _mm256_storeu_si256(reinterpret_cast<__m256i *>(result + 8 * k), part);
+  }
+  return true;
+#else
+  return false;
+#endif
+}
+
 /// d|p = shfl a, b, c, members.
-template <Shuffle S> void shuffle(ExecContext &context, const MicroOp &op, LaneMask active) {
-  const u32 *a = context.src(op.src[0]), *b = context.src(op.src[1]), *c = context.src(op.src[2]);
+template <Shuffle S>
+void shuffle(ExecContext &context, const MicroOp &op, LaneMask active) {
+  const u32 *a = context.src(op.src[0]), *b = context.src(op.src[1]),
+            *c = context.src(op.src[2]);
   alignas(64) u32 from[kWarpSize];
   alignas(64) u32 flags[kWarpSize];
   alignas(64) u32 result[kWarpSize];
+  if (S == Shuffle::Butterfly && wholeButterfly(context, op, result)) {
+    if (op.dst[0] != kNoRow)
+      blend<1>(context.dst(op.dst[0]), result, active);
+    return;
+  }
   for (unsigned i = 0; i < kWarpSize; ++i) {
     bool inSegment;
     from[i] = sourceLane<S>(i, b[i], c[i], inSegment);
@@ -55,7 +88,8 @@ template <Shuffle S> void shuffle(ExecContext &context, const MicroOp &op, LaneM
 
 enum class Vote { All, Any, Uniform, Ballot };
 
-template <Vote V> void vote(ExecContext &context, const MicroOp &op, LaneMask active) {
+template <Vote V>
+void vote(ExecContext &context, const MicroOp &op, LaneMask active) {
   LaneMask taking = members(context, op.src[1], active);
   LaneMask votes = context.predicate(op.src[0]) & taking;
   if constexpr (V == Vote::Ballot) {
@@ -71,7 +105,8 @@ template <Vote V> void vote(ExecContext &context, const MicroOp &op, LaneMask ac
 }
 
 /// d = the members that hold this lane's value.
-template <class T> void matchAny(ExecContext &context, const MicroOp &op, LaneMask active) {
+template <class T>
+void matchAny(ExecContext &context, const MicroOp &op, LaneMask active) {
   const T *a = reinterpret_cast<const T *>(context.src(op.src[0]));
   LaneMask taking = members(context, op.src[1], active);
   alignas(64) u32 result[kWarpSize];
@@ -84,12 +119,14 @@ template <class T> void matchAny(ExecContext &context, const MicroOp &op, LaneMa
   blend<1>(context.dst(op.dst[0]), result, active);
 }
 /// d|p = all members if they hold one value, else 0.
-template <class T> void matchAll(ExecContext &context, const MicroOp &op, LaneMask active) {
+template <class T>
+void matchAll(ExecContext &context, const MicroOp &op, LaneMask active) {
   const T *a = reinterpret_cast<const T *>(context.src(op.src[0]));
   LaneMask taking = members(context, op.src[1], active);
   bool equal = true;
   for (unsigned i = 0; i < kWarpSize; ++i)
-    equal &= !(taking >> i & 1) || a[i] == a[taking ? __builtin_ctz(taking) : 0];
+    equal &=
+        !(taking >> i & 1) || a[i] == a[taking ? __builtin_ctz(taking) : 0];
   alignas(64) u32 result[kWarpSize];
   for (unsigned i = 0; i < kWarpSize; ++i)
     result[i] = equal ? taking : 0;
@@ -117,9 +154,12 @@ template <bool Max, bool Abs, bool Nan> LANE f32 extreme(f32 a, f32 b) {
   if (Abs)
     a = __builtin_fabsf(a), b = __builtin_fabsf(b);
   if (isNan(a) || isNan(b))
-    return Nan || (isNan(a) && isNan(b)) ? canonicalNan<f32>() : isNan(a) ? b : a;
+    return Nan || (isNan(a) && isNan(b)) ? canonicalNan<f32>()
+           : isNan(a)                    ? b
+                                         : a;
   if (a == b)
-    return bitCast<f32>(Max ? bitCast<u32>(a) & bitCast<u32>(b) : bitCast<u32>(a) | bitCast<u32>(b));
+    return bitCast<f32>(Max ? bitCast<u32>(a) & bitCast<u32>(b)
+                            : bitCast<u32>(a) | bitCast<u32>(b));
   return (Max ? a > b : a < b) ? a : b;
 }
 

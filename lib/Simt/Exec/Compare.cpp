@@ -15,7 +15,8 @@ namespace {
 
 using namespace timing;
 
-LANE LaneMask combine(const ExecContext &context, const MicroOp &op, LaneMask value) {
+LANE LaneMask combine(const ExecContext &context, const MicroOp &op,
+                      LaneMask value) {
   if (op.sub == static_cast<uint8_t>(Combine::None)) [[likely]]
     return value;
   LaneMask other = context.predicate(op.src[2]);
@@ -34,7 +35,8 @@ LANE LaneMask combine(const ExecContext &context, const MicroOp &op, LaneMask va
 /// dst[0] = (a ? b) op c, dst[1] = !(a ? b) op c.
 template <auto F, unsigned M, class Signature> struct Comparison;
 template <auto F, unsigned M, class T> struct Comparison<F, M, bool (*)(T, T)> {
-  static constexpr char signature[] = {'p', '=', Layout<T, 1>::letter, Layout<T, 1>::letter, '\0'};
+  static constexpr char signature[] = {'p', '=', Layout<T, 1>::letter,
+                                       Layout<T, 1>::letter, '\0'};
   static void run(ExecContext &context, const MicroOp &op, LaneMask active) {
     Source<T, 1> a(context, op.src[0]), b(context, op.src[1]);
     alignas(64) u32 flags[kWarpSize];
@@ -42,21 +44,24 @@ template <auto F, unsigned M, class T> struct Comparison<F, M, bool (*)(T, T)> {
       flags[i] = F(prepare<M>(a.at(i)), prepare<M>(b.at(i))) ? ~0u : 0u;
     LaneMask value = collect(flags);
     LaneMask first = combine(context, op, value);
-    LaneMask second = op.dst[1] == kNoPredicate ? 0 : combine(context, op, ~value);
+    LaneMask second =
+        op.dst[1] == kNoPredicate ? 0 : combine(context, op, ~value);
     writePredicate(context, op.dst[0], first, active);
     writePredicate(context, op.dst[1], second, active);
   }
 };
 /// Packed halves: dst[0] for the low ones, dst[1] for the high ones.
 template <auto F, unsigned M, class Signature> struct PackedComparison;
-template <auto F, unsigned M, class T> struct PackedComparison<F, M, bool (*)(T, T)> {
+template <auto F, unsigned M, class T>
+struct PackedComparison<F, M, bool (*)(T, T)> {
   static void run(ExecContext &context, const MicroOp &op, LaneMask active) {
     Source<T, 2> a(context, op.src[0]), b(context, op.src[1]);
     LaneMask value[2] = {0, 0};
     for (unsigned i = 0; i < kWarpSize; ++i)
       for (unsigned half = 0; half < 2; ++half) {
         unsigned k = 2 * i + half;
-        value[half] |= LaneMask(F(prepare<M>(a.at(k)), prepare<M>(b.at(k)))) << i;
+        value[half] |= LaneMask(F(prepare<M>(a.at(k)), prepare<M>(b.at(k))))
+                       << i;
       }
     value[0] = combine(context, op, value[0]);
     value[1] = combine(context, op, value[1]);
@@ -68,11 +73,16 @@ template <auto F, unsigned M = kPlain>
 inline constexpr Form comparison = {Comparison<F, M, decltype(+F)>::signature,
                                     &Comparison<F, M, decltype(+F)>::run};
 template <auto F, unsigned M = kPlain>
-inline constexpr Form packedComparison = {"p=ww", &PackedComparison<F, M, decltype(+F)>::run};
+inline constexpr Form packedComparison = {
+    "p=ww", &PackedComparison<F, M, decltype(+F)>::run};
 
-template <class T> LANE T one(bool condition) { return condition ? T(1.0f) : T(0.0f); }
+template <class T> LANE T one(bool condition) {
+  return condition ? T(1.0f) : T(0.0f);
+}
 
-template <class T> LANE T choose(bool condition, T a, T b) { return condition ? a : b; }
+template <class T> LANE T choose(bool condition, T a, T b) {
+  return condition ? a : b;
+}
 
 // clang-format off
 #define COMPARE(T, ...) [](T a, T b) -> bool { return (__VA_ARGS__); }

@@ -49,7 +49,9 @@ private:
     case Flow::Table:
       if (flat.statement->operands.size() > 1 &&
           flat.statement->operands[1].kind == ptx::OperandKind::Label)
-        for (uint32_t id : frame.function->labels[flat.statement->operands[1].id].branchTargets)
+        for (uint32_t id :
+             frame.function->labels[flat.statement->operands[1].id]
+                 .branchTargets)
           labels.push_back(frame.labelBase + id);
       break;
     case Flow::Return:
@@ -93,8 +95,9 @@ private:
       if (falls && b + 1 < result.blocks.size())
         block.successors.push_back(b + 1);
       std::sort(block.successors.begin(), block.successors.end());
-      block.successors.erase(std::unique(block.successors.begin(), block.successors.end()),
-                             block.successors.end());
+      block.successors.erase(
+          std::unique(block.successors.begin(), block.successors.end()),
+          block.successors.end());
     }
   }
 
@@ -114,7 +117,8 @@ private:
 
   /// Cooper, Harvey, Kennedy on the reversed graph. Threads that end early need
   /// not meet the others again, so only the last return counts as the exit: a
-  /// path that cannot reach it (early return, trap) does not hold a branch open.
+  /// path that cannot reach it (early return, trap) does not hold a branch
+  /// open.
   void postDominators() {
     auto exit = static_cast<uint32_t>(result.blocks.size());
     uint32_t last = lastReturn();
@@ -128,7 +132,8 @@ private:
       if (b == last)
         predecessors[exit].push_back(b);
     }
-    std::vector<uint32_t> number(exit + 1, kNoBlock), order; // post-order from exit
+    std::vector<uint32_t> number(exit + 1, kNoBlock),
+        order; // post-order from exit
     visit(predecessors, exit, number, order);
     std::vector<uint32_t> dominator(exit + 1, kNoBlock);
     dominator[exit] = exit;
@@ -148,22 +153,26 @@ private:
       }
     }
     for (uint32_t b = 0; b < exit; ++b)
-      result.blocks[b].postDominator = dominator[b] == exit ? kNoBlock : dominator[b];
+      result.blocks[b].postDominator =
+          dominator[b] == exit ? kNoBlock : dominator[b];
   }
 
   uint32_t lastReturn() const {
     for (auto b = static_cast<uint32_t>(result.blocks.size()); b-- > 0;) {
       const FlatStatement &last = kernel.statements[result.blocks[b].end - 1];
-      bool isReturn = flowOf(*last.statement) == Flow::Return && last.frame == 0;
+      bool isReturn =
+          flowOf(*last.statement) == Flow::Return && last.frame == 0;
       bool ends = isReturn || last.statement->mnemonic == "exit";
-      if (ends && result.blocks[b].isReachable && last.statement->guard == ptx::kNoRegister)
+      if (ends && result.blocks[b].isReachable &&
+          last.statement->guard == ptx::kNoRegister)
         return b;
     }
     return kNoBlock;
   }
 
-  static void visit(const std::vector<std::vector<uint32_t>> &edges, uint32_t root,
-                    std::vector<uint32_t> &number, std::vector<uint32_t> &order) {
+  static void visit(const std::vector<std::vector<uint32_t>> &edges,
+                    uint32_t root, std::vector<uint32_t> &number,
+                    std::vector<uint32_t> &order) {
     std::vector<std::pair<uint32_t, size_t>> stack = {{root, 0}};
     std::vector<bool> seen(edges.size(), false);
     seen[root] = true;
@@ -183,7 +192,8 @@ private:
     }
   }
 
-  static uint32_t intersect(uint32_t a, uint32_t b, const std::vector<uint32_t> &dominator,
+  static uint32_t intersect(uint32_t a, uint32_t b,
+                            const std::vector<uint32_t> &dominator,
                             const std::vector<uint32_t> &number) {
     while (a != b) {
       while (number[a] < number[b])
@@ -200,6 +210,8 @@ private:
 
 } // namespace
 
-ControlFlow buildControlFlow(const FlatKernel &kernel) { return Builder(kernel).run(); }
+ControlFlow buildControlFlow(const FlatKernel &kernel) {
+  return Builder(kernel).run();
+}
 
 } // namespace kperfir::simt

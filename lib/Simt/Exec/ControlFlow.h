@@ -14,7 +14,8 @@ struct FlowBlock {
   uint32_t begin = 0, end = 0; // statements, [begin, end)
   std::vector<uint32_t> successors;
   bool isReachable = false;
-  /// Immediate post-dominator, or kNoBlock when the paths only meet at the exit.
+  /// Immediate post-dominator, or kNoBlock when the paths only meet at the
+  /// exit.
   uint32_t postDominator = kNoBlock;
 };
 

@@ -1,8 +1,9 @@
-//===- Convert.cpp - cvt ---------------------------------------------------===//
+//===- Convert.cpp - cvt
+//---------------------------------------------------===//
 //
 // Integer widths, integer and float, float widths, roundings to integers, fp8.
-// Float to integer saturates; a NaN becomes 0, or the value with only the top bit
-// set when a side has 64 bits, as the PTX manual says.
+// Float to integer saturates; a NaN becomes 0, or the value with only the top
+// bit set when a side has 64 bits, as the PTX manual says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,29 +16,33 @@ using namespace timing;
 
 template <class T> constexpr bool kIsSigned = static_cast<T>(-1) < T(0);
 template <class T> constexpr unsigned kBits = 8 * sizeof(T);
-template <class T> constexpr T kTopBit = static_cast<T>(u64(1) << (kBits<T> - 1));
+template <class T>
+constexpr T kTopBit = static_cast<T>(u64(1) << (kBits<T> - 1));
 template <class T> constexpr T kSmallest = kIsSigned<T> ? kTopBit<T> : T(0);
 template <class T> constexpr T kLargest = static_cast<T>(~kSmallest<T>);
 
-// --- integer to integer ------------------------------------------------------------
+// --- integer to integer ------------------------------------------------------
 
 /// Clamp to the range of To. i64 and u64 do not fit each other: two steps.
 template <class To, class From> LANE To clamp(From value) {
   if constexpr (kIsSigned<From>) {
     if constexpr (!kIsSigned<To>) {
       u64 positive = value < 0 ? u64(0) : static_cast<u64>(value);
-      return positive > u64(kLargest<To>) ? kLargest<To> : static_cast<To>(positive);
+      return positive > u64(kLargest<To>) ? kLargest<To>
+                                          : static_cast<To>(positive);
     } else {
       i64 wide = value;
       wide = wide < i64(kSmallest<To>) ? i64(kSmallest<To>) : wide;
-      return static_cast<To>(wide > i64(kLargest<To>) ? i64(kLargest<To>) : wide);
+      return static_cast<To>(wide > i64(kLargest<To>) ? i64(kLargest<To>)
+                                                      : wide);
     }
   } else {
-    return u64(value) > u64(kLargest<To>) ? kLargest<To> : static_cast<To>(value);
+    return u64(value) > u64(kLargest<To>) ? kLargest<To>
+                                          : static_cast<To>(value);
   }
 }
 
-// --- float to integer ----------------------------------------------------------------
+// --- float to integer --------------------------------------------------------
 
 enum class Round { Nearest, Zero, Down, Up };
 
@@ -55,7 +60,8 @@ template <Round R> LANE f64 integral(f64 a) {
 }
 
 template <class To, class F> LANE To saturatingCast(F value, bool isNanTopBit) {
-  constexpr F beyond = static_cast<F>(u64(1) << (kBits<To> - 1)) * F(kIsSigned<To> ? 1 : 2);
+  constexpr F beyond =
+      static_cast<F>(u64(1) << (kBits<To> - 1)) * F(kIsSigned<To> ? 1 : 2);
   constexpr F lowest = kIsSigned<To> ? -beyond : F(0);
   bool inside = value > lowest && value < beyond;
   F safe = inside ? value : F(0);
@@ -64,7 +70,9 @@ template <class To, class F> LANE To saturatingCast(F value, bool isNanTopBit) {
     result = static_cast<To>(static_cast<i32>(safe));
   else
     result = static_cast<To>(safe);
-  result = value >= beyond ? kLargest<To> : value <= lowest ? kSmallest<To> : result;
+  result = value >= beyond   ? kLargest<To>
+           : value <= lowest ? kSmallest<To>
+                             : result;
   To nan = isNanTopBit ? kTopBit<To> : To(0);
   return value != value ? nan : result;
 }
@@ -75,7 +83,7 @@ template <class To, Round R, class From> LANE To toInteger(From value) {
     return saturatingCast<To>(integral<R>(f32(value)), sizeof(To) == 8);
 }
 
-// --- integer to float -------------------------------------------------------------------
+// --- integer to float --------------------------------------------------------
 
 /// Rounded to odd at 53 bits, for a further rounding to 24 bits or fewer.
 template <class T> LANE f64 toOddDouble(T value) {
@@ -95,15 +103,21 @@ LANE f32 toOddFloat(f64 value) {
   bits = __builtin_fabs(back) > __builtin_fabs(value) ? bits - 1 : bits;
   return bitCast<f32>(back < value || back > value ? bits | 1 : bits);
 }
-template <class T> LANE f16 toHalf(T value) { return f16(toOddFloat(toOddDouble(value))); }
-template <class T> LANE bf16 toBfloat(T value) { return bf16(toOddFloat(toOddDouble(value))); }
+template <class T> LANE f16 toHalf(T value) {
+  return f16(toOddFloat(toOddDouble(value)));
+}
+template <class T> LANE bf16 toBfloat(T value) {
+  return bf16(toOddFloat(toOddDouble(value)));
+}
 
-// --- float to float ---------------------------------------------------------------------
+// --- float to float ----------------------------------------------------------
 
 /// Drop the low bits of the result that to-nearest would have rounded.
 LANE u32 floatToHalfTruncated(f32 value) {
-  u32 bits = bitCast<u32>(value), magnitude = bits & 0x7FFF'FFFFu, sign = bits >> 16 & 0x8000u;
-  u32 shift = 113 - (magnitude >> 23 < 113 ? magnitude >> 23 : 113); // below 2^-14: subnormal
+  u32 bits = bitCast<u32>(value), magnitude = bits & 0x7FFF'FFFFu,
+      sign = bits >> 16 & 0x8000u;
+  u32 shift = 113 - (magnitude >> 23 < 113 ? magnitude >> 23
+                                           : 113); // below 2^-14: subnormal
   u32 mantissa = (magnitude & 0x7F'FFFFu) | 0x80'0000u;
   u32 subnormal = shift > 24 ? 0 : mantissa >> 13 >> (shift > 11 ? 11 : shift);
   u32 normal = (magnitude - (112u << 23)) >> 13;
@@ -112,7 +126,8 @@ LANE u32 floatToHalfTruncated(f32 value) {
   result = magnitude == 0x7F80'0000u ? 0x7C00u : result;
   return magnitude > 0x7F80'0000u ? 0x7FFFu : result | sign;
 }
-/// Towards +inf if Up, else towards -inf: truncation, one step away when inexact.
+/// Towards +inf if Up, else towards -inf: truncation, one step away when
+/// inexact.
 template <bool Up> LANE u32 floatToHalfDirected(f32 value) {
   u32 result = floatToHalfTruncated(value);
   f32 back = halfToFloat(result);
@@ -125,7 +140,8 @@ LANE u32 floatToBfloatTruncated(f32 value) {
 LANE f16 rawHalf(u32 bits) { return bitCast<f16>(static_cast<u16>(bits)); }
 LANE bf16 rawBfloat(u32 bits) { return bitCast<bf16>(static_cast<u16>(bits)); }
 
-LANE f32 relu(f32 a) { return a < 0.0f ? 0.0f : a; }
+/// Negative values and -0 become +0; NaN stays.
+LANE f32 relu(f32 a) { return a > 0.0f || isNan(a) ? a : 0.0f; }
 LANE f32 finiteHalf(f32 a) {
   f32 low = a > -65504.0f || isNan(a) ? a : -65504.0f;
   return low < 65504.0f || isNan(low) ? low : 65504.0f;
@@ -147,9 +163,11 @@ LANE f32 roundTf32Nearest(f32 a) {
   u32 rounded = (bits + 0xFFFu + (bits >> 13 & 1)) & 0xFFFF'E000u;
   return bitCast<f32>((bits & 0x7F80'0000u) == 0x7F80'0000u ? bits : rounded);
 }
-LANE f32 truncateTf32(f32 a) { return isNan(a) ? a : bitCast<f32>(bitCast<u32>(a) & 0xFFFF'E000u); }
+LANE f32 truncateTf32(f32 a) {
+  return isNan(a) ? a : bitCast<f32>(bitCast<u32>(a) & 0xFFFF'E000u);
+}
 
-// --- fp8 ----------------------------------------------------------------------------------
+// --- fp8 ---------------------------------------------------------------------
 
 struct E4M3 {
   static constexpr u32 mantissa = 3, bias = 7, largest = 0x7E; // 448
@@ -161,12 +179,17 @@ struct E5M2 {
 /// To nearest even, too large ones (infinity, too) to the largest; NaN is 0x7F.
 template <class F> LANE u32 floatToFp8(f32 value) {
   constexpr u32 shift = 23 - F::mantissa;
-  constexpr f32 magic = __builtin_bit_cast(f32, (127 + 23 + 1 - F::bias - F::mantissa) << 23);
+  constexpr f32 magic =
+      __builtin_bit_cast(f32, (127 + 23 + 1 - F::bias - F::mantissa) << 23);
   u32 bits = bitCast<u32>(value), magnitude = bits & 0x7FFF'FFFFu;
-  u32 normal = (magnitude - ((127 - F::bias) << 23) + ((1u << (shift - 1)) - 1) + (magnitude >> shift & 1)) >> shift;
-  u32 subnormal = bitCast<u32>(bitCast<f32>(magnitude) + magic) - bitCast<u32>(magic);
+  u32 normal = (magnitude - ((127 - F::bias) << 23) +
+                ((1u << (shift - 1)) - 1) + (magnitude >> shift & 1)) >>
+               shift;
+  u32 subnormal =
+      bitCast<u32>(bitCast<f32>(magnitude) + magic) - bitCast<u32>(magic);
   u32 result = magnitude < ((128 - F::bias) << 23) ? subnormal : normal;
-  result = result > F::largest || magnitude >= 0x7F80'0000u ? F::largest : result;
+  result =
+      result > F::largest || magnitude >= 0x7F80'0000u ? F::largest : result;
   return magnitude > 0x7F80'0000u ? 0x7Fu : result | (bits >> 24 & 0x80);
 }
 LANE f32 fp8ToFloat(u32 byte, E4M3) {
@@ -179,21 +202,25 @@ LANE f32 fp8ToFloat(u32 byte, E5M2) { return halfToFloat((byte & 0xFF) << 8); }
 
 /// d = {a, b}: a in the upper half of the result.
 template <class F, bool Relu> LANE u16 packFp8(f32 a, f32 b) {
-  u32 high = floatToFp8<F>(Relu ? relu(a) : a), low = floatToFp8<F>(Relu ? relu(b) : b);
+  u32 high = floatToFp8<F>(Relu ? relu(a) : a),
+      low = floatToFp8<F>(Relu ? relu(b) : b);
   return static_cast<u16>(high << 8 | low);
 }
 template <class F, bool Relu> LANE u32 unpackFp8(u16 pair) {
   f32 low = fp8ToFloat(pair & 0xFF, F{}), high = fp8ToFloat(pair >> 8, F{});
-  return floatToHalf(Relu ? relu(high) : high) << 16 | floatToHalf(Relu ? relu(low) : low);
+  return floatToHalf(Relu ? relu(high) : high) << 16 |
+         floatToHalf(Relu ? relu(low) : low);
 }
 template <class F, bool Relu> LANE u16 packFp8Halves(u32 halves) {
-  return packFp8<F, Relu>(halfToFloat(halves >> 16), halfToFloat(halves & 0xFFFF));
+  return packFp8<F, Relu>(halfToFloat(halves >> 16),
+                          halfToFloat(halves & 0xFFFF));
 }
 
 /// cvt.pack: a and b saturated side by side, c shifted up to make room.
 template <class T> LANE u32 packSaturated(i32 a, i32 b, u32 c) {
   constexpr u32 width = kBits<T>, mask = (1u << width) - 1;
-  u32 pair = (static_cast<u32>(clamp<T>(a)) & mask) << width | (static_cast<u32>(clamp<T>(b)) & mask);
+  u32 pair = (static_cast<u32>(clamp<T>(a)) & mask) << width |
+             (static_cast<u32>(clamp<T>(b)) & mask);
   return width == 16 ? pair : pair | c << 16;
 }
 

@@ -24,8 +24,8 @@ void mov128(ExecContext &context, const MicroOp &op, LaneMask active) {
     to[i] = active >> (i / 2) & 1 ? from[i] : to[i];
 }
 
-/// A register with N parts is an array of N parts per lane, in 32 bits at least.
-/// `Word` is how a part lies in a register of its own.
+/// A register with N parts is an array of N parts per lane, in 32 bits at
+/// least. `Word` is how a part lies in a register of its own.
 template <class Part, unsigned N>
 constexpr unsigned kStride = N * sizeof(Part) < 4 ? 4 / sizeof(Part) : N;
 
@@ -40,7 +40,8 @@ void pack(ExecContext &context, const MicroOp &op, LaneMask active) {
     for (unsigned i = 0; i < kWarpSize; ++i)
       parts[i * stride + k] = static_cast<Part>(from[i]);
   }
-  blend<stride>(reinterpret_cast<Part *>(context.dst(op.dst[0])), parts, active);
+  blend<stride>(reinterpret_cast<Part *>(context.dst(op.dst[0])), parts,
+                active);
 }
 template <class Part, unsigned N, class Word>
 void unpack(ExecContext &context, const MicroOp &op, LaneMask active) {
@@ -57,78 +58,127 @@ void unpack(ExecContext &context, const MicroOp &op, LaneMask active) {
         to[i] = parts[i * stride + k];
     } else {
       for (unsigned i = 0; i < kWarpSize; ++i)
-        to[i] = active >> i & 1 ? static_cast<Word>(parts[i * stride + k]) : to[i];
+        to[i] =
+            active >> i & 1 ? static_cast<Word>(parts[i * stride + k]) : to[i];
     }
   }
 }
 
-// --- special registers ----------------------------------------------------------
+// --- special registers -------------------------------------------------------
 
 LANE u64 uniformSpecial(const ExecContext &context, SpecialRegister which) {
   const WarpSpecials &s = *context.specials;
   using S = SpecialRegister;
   switch (which) {
-  case S::NtidX: return s.ntid[0];
-  case S::NtidY: return s.ntid[1];
-  case S::NtidZ: return s.ntid[2];
-  case S::CtaidX: return s.ctaid[0];
-  case S::CtaidY: return s.ctaid[1];
-  case S::CtaidZ: return s.ctaid[2];
-  case S::NctaidX: return s.nctaid[0];
-  case S::NctaidY: return s.nctaid[1];
-  case S::NctaidZ: return s.nctaid[2];
-  case S::WarpId: return s.warpid;
-  case S::NWarpId: return s.nwarpid;
-  case S::SmId: return s.smid;
-  case S::NSmId: return s.nsmid;
-  case S::GridId: return s.gridid;
-  case S::ClusterIdX: return s.clusterid[0];
-  case S::ClusterIdY: return s.clusterid[1];
-  case S::ClusterIdZ: return s.clusterid[2];
-  case S::NClusterIdX: return s.nclusterid[0];
-  case S::NClusterIdY: return s.nclusterid[1];
-  case S::NClusterIdZ: return s.nclusterid[2];
-  case S::ClusterCtaidX: return s.clusterCtaid[0];
-  case S::ClusterCtaidY: return s.clusterCtaid[1];
-  case S::ClusterCtaidZ: return s.clusterCtaid[2];
-  case S::ClusterNctaidX: return s.clusterNctaid[0];
-  case S::ClusterNctaidY: return s.clusterNctaid[1];
-  case S::ClusterNctaidZ: return s.clusterNctaid[2];
-  case S::ClusterCtaRank: return s.clusterCtarank;
-  case S::ClusterNctaRank: return s.clusterNctarank;
-  case S::DynamicSmemSize: return s.dynamicSmemBytes;
-  case S::TotalSmemSize: return s.totalSmemBytes;
-  case S::Clock: return context.clock & 0xFFFF'FFFFu;
-  case S::ClockHi: return context.clock >> 32;
-  case S::Clock64: return context.clock;
-  case S::GlobalTimer: return context.globaltimer;
-  case S::GlobalTimerLo: return context.globaltimer & 0xFFFF'FFFFu;
-  case S::GlobalTimerHi: return context.globaltimer >> 32;
-  default: return 0;
+  case S::NtidX:
+    return s.ntid[0];
+  case S::NtidY:
+    return s.ntid[1];
+  case S::NtidZ:
+    return s.ntid[2];
+  case S::CtaidX:
+    return s.ctaid[0];
+  case S::CtaidY:
+    return s.ctaid[1];
+  case S::CtaidZ:
+    return s.ctaid[2];
+  case S::NctaidX:
+    return s.nctaid[0];
+  case S::NctaidY:
+    return s.nctaid[1];
+  case S::NctaidZ:
+    return s.nctaid[2];
+  case S::WarpId:
+    return s.warpid;
+  case S::NWarpId:
+    return s.nwarpid;
+  case S::SmId:
+    return s.smid;
+  case S::NSmId:
+    return s.nsmid;
+  case S::GridId:
+    return s.gridid;
+  case S::ClusterIdX:
+    return s.clusterid[0];
+  case S::ClusterIdY:
+    return s.clusterid[1];
+  case S::ClusterIdZ:
+    return s.clusterid[2];
+  case S::NClusterIdX:
+    return s.nclusterid[0];
+  case S::NClusterIdY:
+    return s.nclusterid[1];
+  case S::NClusterIdZ:
+    return s.nclusterid[2];
+  case S::ClusterCtaidX:
+    return s.clusterCtaid[0];
+  case S::ClusterCtaidY:
+    return s.clusterCtaid[1];
+  case S::ClusterCtaidZ:
+    return s.clusterCtaid[2];
+  case S::ClusterNctaidX:
+    return s.clusterNctaid[0];
+  case S::ClusterNctaidY:
+    return s.clusterNctaid[1];
+  case S::ClusterNctaidZ:
+    return s.clusterNctaid[2];
+  case S::ClusterCtaRank:
+    return s.clusterCtarank;
+  case S::ClusterNctaRank:
+    return s.clusterNctarank;
+  case S::DynamicSmemSize:
+    return s.dynamicSmemBytes;
+  case S::TotalSmemSize:
+    return s.totalSmemBytes;
+  case S::Clock:
+    return context.clock & 0xFFFF'FFFFu;
+  case S::ClockHi:
+    return context.clock >> 32;
+  case S::Clock64:
+    return context.clock;
+  case S::GlobalTimer:
+    return context.globaltimer;
+  case S::GlobalTimerLo:
+    return context.globaltimer & 0xFFFF'FFFFu;
+  case S::GlobalTimerHi:
+    return context.globaltimer >> 32;
+  default:
+    return 0;
   }
 }
 
 LANE u32 laneSpecial(const WarpSpecials &s, SpecialRegister which, unsigned i) {
   using S = SpecialRegister;
   switch (which) {
-  case S::TidX: return s.tid[0][i];
-  case S::TidY: return s.tid[1][i];
-  case S::TidZ: return s.tid[2][i];
-  case S::LaneId: return i;
-  case S::LaneMaskEq: return 1u << i;
-  case S::LaneMaskLt: return (1u << i) - 1;
-  case S::LaneMaskLe: return (2u << i) - 1;
-  case S::LaneMaskGt: return ~((2u << i) - 1);
-  default: return ~((1u << i) - 1); // LaneMaskGe
+  case S::TidX:
+    return s.tid[0][i];
+  case S::TidY:
+    return s.tid[1][i];
+  case S::TidZ:
+    return s.tid[2][i];
+  case S::LaneId:
+    return i;
+  case S::LaneMaskEq:
+    return 1u << i;
+  case S::LaneMaskLt:
+    return (1u << i) - 1;
+  case S::LaneMaskLe:
+    return (2u << i) - 1;
+  case S::LaneMaskGt:
+    return ~((2u << i) - 1);
+  default:
+    return ~((1u << i) - 1); // LaneMaskGe
   }
 }
 
 LANE bool isPerLane(SpecialRegister which) {
   using S = SpecialRegister;
-  return which <= S::TidZ || which == S::LaneId || (which >= S::LaneMaskEq && which <= S::LaneMaskGe);
+  return which <= S::TidZ || which == S::LaneId ||
+         (which >= S::LaneMaskEq && which <= S::LaneMaskGe);
 }
 
-template <class Word> void movSpecial(ExecContext &context, const MicroOp &op, LaneMask active) {
+template <class Word>
+void movSpecial(ExecContext &context, const MicroOp &op, LaneMask active) {
   auto which = static_cast<SpecialRegister>(op.sub);
   alignas(64) Word result[kWarpSize];
   if (isPerLane(which)) {
@@ -142,7 +192,7 @@ template <class Word> void movSpecial(ExecContext &context, const MicroOp &op, L
   blend<1>(reinterpret_cast<Word *>(context.dst(op.dst[0])), result, active);
 }
 
-// --- parameters --------------------------------------------------------------------
+// --- parameters --------------------------------------------------------------
 
 /// Read a T from the parameter block and broadcast it, extended to To.
 template <class T, class To>
@@ -152,10 +202,14 @@ void loadParam(ExecContext &context, const MicroOp &op, LaneMask active) {
   typename Layout<To, 1>::Word words[kWarpSize];
   for (unsigned i = 0; i < kWarpSize; ++i)
     words[i] = Layout<To, 1>::store(static_cast<To>(value));
-  blend<1>(reinterpret_cast<typename Layout<To, 1>::Word *>(context.dst(op.dst[0])), words, active);
+  blend<1>(
+      reinterpret_cast<typename Layout<To, 1>::Word *>(context.dst(op.dst[0])),
+      words, active);
 }
 
-LANE bool isWindow(u64 address, u64 window) { return (address & kWindowMask) == window; }
+LANE bool isWindow(u64 address, u64 window) {
+  return (address & kWindowMask) == window;
+}
 
 // clang-format off
 #define LOAD_PARAM(N, T, H, W, D)                                                                 \

@@ -13,7 +13,8 @@ constexpr size_t kMaxStatements = 1u << 22;
 
 class Flattener {
 public:
-  Flattener(const ptx::Module &module, const ptx::Function &kernel) : kernel(kernel) {
+  Flattener(const ptx::Module &module, const ptx::Function &kernel)
+      : kernel(kernel) {
     result.module = &module;
   }
 
@@ -29,7 +30,8 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const ptx::Statement &at, const std::string &message) const {
+  [[noreturn]] void fail(const ptx::Statement &at,
+                         const std::string &message) const {
     ErrorSite site;
     site.kernel = kernel.name;
     site.opcode = at.mnemonic;
@@ -37,14 +39,16 @@ private:
     throw Error(ErrorKind::Unsupported, message, site);
   }
 
-  void expand(const ptx::Function &function, std::unordered_map<uint32_t, uint32_t> bindings) {
+  void expand(const ptx::Function &function,
+              std::unordered_map<uint32_t, uint32_t> bindings) {
     auto index = static_cast<uint32_t>(result.frames.size());
     Frame frame;
     frame.function = &function;
     frame.registerBase = static_cast<uint32_t>(result.registers.size());
     frame.labelBase = static_cast<uint32_t>(result.labels.size());
     frame.bindings = std::move(bindings);
-    frame.endLabel = frame.labelBase + static_cast<uint32_t>(function.labels.size());
+    frame.endLabel =
+        frame.labelBase + static_cast<uint32_t>(function.labels.size());
     result.registers.insert(result.registers.end(), function.registers.begin(),
                             function.registers.end());
     result.labels.resize(frame.endLabel + 1);
@@ -58,7 +62,8 @@ private:
     }
     position.back() = static_cast<uint32_t>(result.statements.size());
     for (size_t i = 0; i < function.labels.size(); ++i)
-      result.labels[frame.labelBase + i] = position[function.labels[i].statement];
+      result.labels[frame.labelBase + i] =
+          position[function.labels[i].statement];
     result.labels[frame.endLabel] = position.back();
     callStack.pop_back();
   }
@@ -69,25 +74,33 @@ private:
       callee = result.module->find(statement.operands[1].text);
     if (!callee || !callee->isDefined) {
       if (result.statements.size() >= kMaxStatements)
-        fail(statement, "the kernel has too many instructions once calls are inlined");
+        fail(statement,
+             "the kernel has too many instructions once calls are inlined");
       result.statements.push_back({&statement, frame});
       return;
     }
     if (statement.guard != ptx::kNoRegister)
-      fail(statement, "a guarded call of '" + callee->name + "' is not supported");
-    if (std::find(callStack.begin(), callStack.end(), callee) != callStack.end())
-      fail(statement, "recursive call of '" + callee->name + "' is not supported");
+      fail(statement,
+           "a guarded call of '" + callee->name + "' is not supported");
+    if (std::find(callStack.begin(), callStack.end(), callee) !=
+        callStack.end())
+      fail(statement,
+           "recursive call of '" + callee->name + "' is not supported");
     std::unordered_map<uint32_t, uint32_t> bindings;
-    bind(statement, *callee, statement.operands[0], callee->returns, frame, bindings);
-    bind(statement, *callee, statement.operands[2], callee->params, frame, bindings);
+    bind(statement, *callee, statement.operands[0], callee->returns, frame,
+         bindings);
+    bind(statement, *callee, statement.operands[2], callee->params, frame,
+         bindings);
     expand(*callee, std::move(bindings));
   }
 
-  void bind(const ptx::Statement &at, const ptx::Function &callee, const ptx::Operand &actual,
-            const std::vector<uint32_t> &formals, uint32_t frame,
+  void bind(const ptx::Statement &at, const ptx::Function &callee,
+            const ptx::Operand &actual, const std::vector<uint32_t> &formals,
+            uint32_t frame,
             std::unordered_map<uint32_t, uint32_t> &bindings) const {
     if (actual.elements.size() != formals.size())
-      fail(at, "call of '" + callee.name + "' with " + std::to_string(actual.elements.size()) +
+      fail(at, "call of '" + callee.name + "' with " +
+                   std::to_string(actual.elements.size()) +
                    " values where it takes " + std::to_string(formals.size()));
     for (size_t i = 0; i < formals.size(); ++i) {
       if (actual.elements[i].kind != ptx::OperandKind::Variable)

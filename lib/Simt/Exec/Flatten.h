@@ -21,7 +21,8 @@ struct Frame {
   const ptx::Function *function = nullptr;
   uint32_t registerBase = 0; // of its registers in FlatKernel::registers
   uint32_t labelBase = 0;    // of its labels in FlatKernel::labels
-  std::unordered_map<uint32_t, uint32_t> bindings; // formal parameter -> variable
+  std::unordered_map<uint32_t, uint32_t>
+      bindings;          // formal parameter -> variable
   uint32_t endLabel = 0; // where its `ret` goes; unused in frame 0
 };
 
@@ -32,7 +33,7 @@ struct FlatStatement {
 
 struct FlatKernel {
   const ptx::Module *module = nullptr;
-  std::vector<Frame> frames; // [0] = the kernel
+  std::vector<Frame> frames;             // [0] = the kernel
   std::vector<FlatStatement> statements; // the last one is a `ret`
   std::vector<ptx::Register> registers;
   std::vector<uint32_t> labels; // statement index

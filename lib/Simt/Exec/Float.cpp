@@ -2,7 +2,8 @@
 //
 // Exact: rounding modes, subnormals, flush-to-zero, saturation, NaN handling as
 // the PTX manual defines them. Every f32 NaN result is 0x7FFFFFFF. For f64 the
-// manual leaves the payload open; here it is 0x7FF8000000000000. The `.full` and
+// manual leaves the payload open; here it is 0x7FF8000000000000. The `.full`
+// and
 // `.approx` divisions and roots are allowed to err and do not: they are the
 // correctly rounded ones.
 //
@@ -26,13 +27,15 @@ template <class T> LANE T minimum(T a, T b) {
   T equal = bitCast<T>(rawBits(a) | rawBits(b));
   T result = a < b ? a : b < a ? b : equal;
   result = isNan(b) ? a : result;
-  return isNan(a) ? b : result;
+  result = isNan(a) ? b : result;
+  return isNan(result) ? canonicalNan<T>() : result;
 }
 template <class T> LANE T maximum(T a, T b) {
   T equal = bitCast<T>(rawBits(a) & rawBits(b));
   T result = a > b ? a : b > a ? b : equal;
   result = isNan(b) ? a : result;
-  return isNan(a) ? b : result;
+  result = isNan(a) ? b : result;
+  return isNan(result) ? canonicalNan<T>() : result;
 }
 /// A NaN wins.
 template <class T> LANE T minimumNan(T a, T b) {
@@ -43,10 +46,12 @@ template <class T> LANE T maximumNan(T a, T b) {
 }
 
 template <class T> LANE T magnitude(T a) {
-  return bitCast<T>(static_cast<typename FloatTraits<T>::Bits>(rawBits(a) & ~FloatTraits<T>::sign));
+  return bitCast<T>(static_cast<typename FloatTraits<T>::Bits>(
+      rawBits(a) & ~FloatTraits<T>::sign));
 }
 template <class T> LANE T negated(T a) {
-  return bitCast<T>(static_cast<typename FloatTraits<T>::Bits>(rawBits(a) ^ FloatTraits<T>::sign));
+  return bitCast<T>(static_cast<typename FloatTraits<T>::Bits>(
+      rawBits(a) ^ FloatTraits<T>::sign));
 }
 /// The value of `value` with the sign of `sign`.
 template <class T> LANE T withSign(T value, T sign) {
@@ -55,7 +60,8 @@ template <class T> LANE T withSign(T value, T sign) {
 }
 /// `.xorsign.abs`: compare magnitudes, the sign is the exclusive or of both.
 LANE f32 withXorSign(f32 value, f32 a, f32 b) {
-  return bitCast<f32>((rawBits(value) & 0x7FFF'FFFFu) | ((rawBits(a) ^ rawBits(b)) & 0x8000'0000u));
+  return bitCast<f32>((rawBits(value) & 0x7FFF'FFFFu) |
+                      ((rawBits(a) ^ rawBits(b)) & 0x8000'0000u));
 }
 
 template <class T> LANE bool isSubnormal(T a) {
@@ -66,14 +72,17 @@ template <class T> LANE bool isNormal(T a) {
   auto bits = rawBits(a) & FloatTraits<T>::exponent;
   return bits != 0 && bits != FloatTraits<T>::exponent;
 }
-template <class T> LANE bool isInfinite(T a) { return rawBits(magnitude(a)) == FloatTraits<T>::exponent; }
+template <class T> LANE bool isInfinite(T a) {
+  return rawBits(magnitude(a)) == FloatTraits<T>::exponent;
+}
 
 /// Reciprocal in f64 with the low 32 bits of the result zero.
 LANE f64 grossReciprocal(f64 a) {
   return bitCast<f64>(bitCast<u64>(1.0 / a) & 0xFFFF'FFFF'0000'0000u);
 }
 LANE f64 grossRsqrt(f64 a) {
-  return bitCast<f64>(bitCast<u64>(1.0 / squareRoot(a)) & 0xFFFF'FFFF'0000'0000u);
+  return bitCast<f64>(bitCast<u64>(1.0 / squareRoot(a)) &
+                      0xFFFF'FFFF'0000'0000u);
 }
 
 // clang-format off
@@ -86,6 +95,7 @@ LANE f64 grossRsqrt(f64 a) {
 #define FTZ(NAME, MODE, OP, TIMING, TYPE, ARITY, ...)                                             \
     {NAME "." TYPE, lane<ARITY(f32, __VA_ARGS__), (MODE)>, Opcode::OP, TIMING},                   \
     {NAME ".ftz." TYPE, lane<ARITY(f32, __VA_ARGS__), kFtz | (MODE)>, Opcode::OP, TIMING}
+#define FTZ_ARITH(NAME, MODE, ...) FTZ(NAME, kArith | (MODE), __VA_ARGS__)
 #define DIRECTED(ROWS, NAME, OP, TIMING, TYPE, ARITY, ...)                                        \
     ROWS(NAME ".rz", kToZero, OP, TIMING, TYPE, ARITY, __VA_ARGS__),                              \
     ROWS(NAME ".rm", kDown, OP, TIMING, TYPE, ARITY, __VA_ARGS__),                                \
@@ -110,22 +120,22 @@ constexpr Semantics kTable[] = {
     {"fma.f32.f16", lane<[](f16 a, f16 b, f32 c) -> f32 { return fma(f32(a), f32(b), c); }, kArith>, Opcode::Fma, kFma},
     {"fma.f32.bf16", lane<[](bf16 a, bf16 b, f32 c) -> f32 { return fma(f32(a), f32(b), c); }, kArith>, Opcode::Fma, kFma},
 
-    FTZ("div.approx", kArith, Div, kDivApprox, "f32", BINARY, a / b),
-    FTZ("div.full", kArith, Div, kDivFull, "f32", BINARY, a / b),
-    FTZ("div.rn", kArith, Div, kDivRn, "f32", BINARY, a / b),
-    DIRECTED(FTZ, "div", Div, kDivRn, "f32", BINARY, a / b),
-    FTZ("rcp.approx", kArith, Rcp, kSfu, "f32", UNARY, 1.0f / a),
-    FTZ("rcp.rn", kArith, Rcp, kDivRn, "f32", UNARY, 1.0f / a),
-    DIRECTED(FTZ, "rcp", Rcp, kDivRn, "f32", UNARY, 1.0f / a),
-    FTZ("sqrt.approx", kArith, Sqrt, kSfu, "f32", UNARY, squareRoot(a)),
-    FTZ("sqrt.rn", kArith, Sqrt, kSqrtRn, "f32", UNARY, squareRoot(a)),
-    DIRECTED(FTZ, "sqrt", Sqrt, kSqrtRn, "f32", UNARY, squareRoot(a)),
-    FTZ("rsqrt.approx", kArith, Rsqrt, kSfu, "f32", UNARY, 1.0 / squareRoot(f64(a))),
+    FTZ_ARITH("div.approx", 0, Div, kDivApprox, "f32", BINARY, a / b),
+    FTZ_ARITH("div.full", 0, Div, kDivFull, "f32", BINARY, a / b),
+    FTZ_ARITH("div.rn", 0, Div, kDivRn, "f32", BINARY, a / b),
+    DIRECTED(FTZ_ARITH, "div", Div, kDivRn, "f32", BINARY, a / b),
+    FTZ_ARITH("rcp.approx", 0, Rcp, kSfu, "f32", UNARY, 1.0f / a),
+    FTZ_ARITH("rcp.rn", 0, Rcp, kDivRn, "f32", UNARY, 1.0f / a),
+    DIRECTED(FTZ_ARITH, "rcp", Rcp, kDivRn, "f32", UNARY, 1.0f / a),
+    FTZ_ARITH("sqrt.approx", 0, Sqrt, kSfu, "f32", UNARY, squareRoot(a)),
+    FTZ_ARITH("sqrt.rn", 0, Sqrt, kSqrtRn, "f32", UNARY, squareRoot(a)),
+    DIRECTED(FTZ_ARITH, "sqrt", Sqrt, kSqrtRn, "f32", UNARY, squareRoot(a)),
+    FTZ_ARITH("rsqrt.approx", 0, Rsqrt, kSfu, "f32", UNARY, 1.0 / squareRoot(f64(a))),
 
     FTZ("abs", 0, Abs, kInt, "f32", UNARY, magnitude(a)),
     FTZ("neg", 0, Neg, kInt, "f32", UNARY, negated(a)),
-    FTZ("min", kArith, Min, kInt, "f32", BINARY, minimum(a, b)),
-    FTZ("max", kArith, Max, kInt, "f32", BINARY, maximum(a, b)),
+    FTZ("min", 0, Min, kInt, "f32", BINARY, minimum(a, b)),
+    FTZ("max", 0, Max, kInt, "f32", BINARY, maximum(a, b)),
     {"min.NaN.f32", lane<BINARY(f32, minimumNan(a, b)), kArith>, Opcode::Min, kInt},
     {"max.NaN.f32", lane<BINARY(f32, maximumNan(a, b)), kArith>, Opcode::Max, kInt},
     {"min.ftz.NaN.f32", lane<BINARY(f32, minimumNan(a, b)), kArith | kFtz>, Opcode::Min, kInt},
@@ -134,7 +144,7 @@ constexpr Semantics kTable[] = {
     FTZ("max", 0, Max, kInt, "xorsign.abs.f32", BINARY, withXorSign(maximum(magnitude(a), magnitude(b)), a, b)),
     FTZ("min", 0, Min, kInt, "NaN.xorsign.abs.f32", BINARY, withXorSign(minimumNan(magnitude(a), magnitude(b)), a, b)),
     FTZ("max", 0, Max, kInt, "NaN.xorsign.abs.f32", BINARY, withXorSign(maximumNan(magnitude(a), magnitude(b)), a, b)),
-    // Three operands; Lower.cpp tells them from the others by their number.
+    // Three operands; the lowering tells them from the others by their number.
 #define EXTREME3(NAME, OP, MODE, F)                                                               \
     {NAME "f32", lane<TERNARY(f32, F(F(a, b), c)), kArith | (MODE)>, Opcode::OP, kInt},           \
     {NAME "abs.f32", lane<TERNARY(f32, F(F(magnitude(a), magnitude(b)), magnitude(c))), kArith | (MODE)>, Opcode::OP, kInt}
@@ -154,7 +164,7 @@ constexpr Semantics kTable[] = {
     TESTP("f32", f32), TESTP("f64", f64),
 };
 
-// --- f64 ------------------------------------------------------------------------
+// --- f64 ---------------------------------------------------------------------
 
 #define DOUBLE(NAME, OP, TIMING, ARITY, ...)                                                      \
     {NAME ".f64", lane<ARITY(f64, __VA_ARGS__), kArith>, Opcode::OP, TIMING}

@@ -1,7 +1,8 @@
 //===- Half.cpp - Arithmetic on f16, bf16 and packed pairs ----------------===//
 //
-// Computed in f32 (f64 where f32 would round twice) and rounded once. NaN results
-// are 0x7FFF. f32x2, two f32 in a 64-bit register, belongs here as well.
+// Computed in f32 (f64 where f32 would round twice) and rounded once. NaN
+// results are 0x7FFF. f32x2, two f32 in a 64-bit register, belongs here as
+// well.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,12 @@ LANE bf16 subtract(bf16 a, bf16 b) { return bf16(f32(a) - f32(b)); }
 /// Not in f32: a subnormal product would be rounded twice.
 LANE bf16 multiply(bf16 a, bf16 b) { return fma(a, b, bf16(-0.0f)); }
 
-template <class T> LANE T fromBits(u32 bits) { return bitCast<T>(static_cast<u16>(bits)); }
-template <class T> LANE T magnitude(T a) { return fromBits<T>(a.bits & 0x7FFFu); }
+template <class T> LANE T fromBits(u32 bits) {
+  return bitCast<T>(static_cast<u16>(bits));
+}
+template <class T> LANE T magnitude(T a) {
+  return fromBits<T>(a.bits & 0x7FFFu);
+}
 template <class T> LANE T negated(T a) { return fromBits<T>(a.bits ^ 0x8000u); }
 
 template <class T> LANE T minimum(T a, T b) {

@@ -8,14 +8,14 @@
 
 namespace kperfir::simt {
 
-#define KPERFIR_DECLARE_TABLES(ISA)                                                               \
-  namespace ISA {                                                                                \
-  struct Table {                                                                                 \
-    const Semantics *rows;                                                                       \
-    unsigned count;                                                                              \
-  };                                                                                             \
-  extern const Table *const kFamilies[];                                                         \
-  extern const unsigned kFamilyCount;                                                            \
+#define KPERFIR_DECLARE_TABLES(ISA)                                            \
+  namespace ISA {                                                              \
+  struct Table {                                                               \
+    const Semantics *rows;                                                     \
+    unsigned count;                                                            \
+  };                                                                           \
+  extern const Table *const kFamilies[];                                       \
+  extern const unsigned kFamilyCount;                                          \
   }
 KPERFIR_DECLARE_TABLES(baseline)
 KPERFIR_DECLARE_TABLES(avx2)

@@ -7,7 +7,7 @@ namespace {
 
 using namespace timing;
 
-// --- arithmetic ---------------------------------------------------------------
+// --- arithmetic --------------------------------------------------------------
 
 constexpr Form kAdd16 = lane<BINARY(u16, a + b)>;
 constexpr Form kAdd32 = lane<BINARY(u32, a + b)>;
@@ -30,11 +30,17 @@ LANE i32 saturate32(i64 value) {
 
 LANE u32 mulHi(u32 a, u32 b) { return static_cast<u32>(u64(a) * b >> 32); }
 LANE i32 mulHi(i32 a, i32 b) { return static_cast<i32>(i64(a) * b >> 32); }
-LANE u64 mulHi(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
-LANE i64 mulHi(i64 a, i64 b) { return static_cast<i64>(static_cast<__int128>(a) * b >> 64); }
+LANE u64 mulHi(u64 a, u64 b) {
+  return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+LANE i64 mulHi(i64 a, i64 b) {
+  return static_cast<i64>(static_cast<__int128>(a) * b >> 64);
+}
 
 LANE u32 low24(u32 a) { return a & 0xFF'FFFF; }
-LANE i32 low24(i32 a) { return static_cast<i32>(static_cast<u32>(a) << 8) >> 8; }
+LANE i32 low24(i32 a) {
+  return static_cast<i32>(static_cast<u32>(a) << 8) >> 8;
+}
 
 /// Division by zero gives all ones, the remainder is then the dividend.
 template <class T> LANE T quotient(T a, T b) {
@@ -54,9 +60,11 @@ template <class T> LANE T remainder(T a, T b) {
   return static_cast<T>(a % b);
 }
 
-template <class T> LANE T distance(T a, T b) { return static_cast<T>(a > b ? a - b : b - a); }
+template <class T> LANE T distance(T a, T b) {
+  return static_cast<T>(a > b ? a - b : b - a);
+}
 
-// --- carry: predicate 1 of the destinations, last source --------------------------
+// --- carry: predicate 1 of the destinations, last source ---------------------
 
 /// d = a + b (+ carry), carry out. Subtraction has borrows as carries.
 template <class T, bool In, bool Out, bool Subtract>
@@ -71,7 +79,8 @@ void addCarry(ExecContext &context, const MicroOp &op, LaneMask active) {
     T x = a[i], y = b[i], carry = in >> i & 1;
     T partial = Subtract ? x - y : x + y;
     result[i] = Subtract ? partial - carry : partial + carry;
-    bool overflow = Subtract ? x < y || partial < carry : partial < x || result[i] < partial;
+    bool overflow = Subtract ? x < y || partial < carry
+                             : partial < x || result[i] < partial;
     out |= static_cast<LaneMask>(overflow) << i;
   }
   blend<1>(to, result, active);
@@ -101,11 +110,12 @@ void madCarry(ExecContext &context, const MicroOp &op, LaneMask active) {
     writePredicate(context, op.dst[1], out, active);
 }
 
-// --- bit fields -----------------------------------------------------------------------
+// --- bit fields --------------------------------------------------------------
 
 template <class T> LANE T lowMask(u32 bits) {
   constexpr u32 width = 8 * sizeof(T);
-  return bits >= width ? ~T(0) : static_cast<T>((T(1) << (bits & (width - 1))) - 1);
+  return bits >= width ? ~T(0)
+                       : static_cast<T>((T(1) << (bits & (width - 1))) - 1);
 }
 template <class T> LANE T shiftLeft(T a, u32 b) {
   constexpr u32 width = 8 * sizeof(T);
@@ -134,8 +144,12 @@ template <class T> LANE T insert(T a, T b, u32 pos, u32 len) {
   return (b & ~mask) | (shiftLeft(a, pos & 0xFF) & mask);
 }
 
-LANE u32 countLeadingZeros(u32 a) { return a ? static_cast<u32>(__builtin_clz(a)) : 32; }
-LANE u32 countLeadingZeros(u64 a) { return a ? static_cast<u32>(__builtin_clzll(a)) : 64; }
+LANE u32 countLeadingZeros(u32 a) {
+  return a ? static_cast<u32>(__builtin_clz(a)) : 32;
+}
+LANE u32 countLeadingZeros(u64 a) {
+  return a ? static_cast<u32>(__builtin_clzll(a)) : 64;
+}
 LANE u32 reverse(u32 a) {
   a = (a >> 1 & 0x5555'5555) | (a & 0x5555'5555) << 1;
   a = (a >> 2 & 0x3333'3333) | (a & 0x3333'3333) << 2;
@@ -143,11 +157,13 @@ LANE u32 reverse(u32 a) {
   return __builtin_bswap32(a);
 }
 LANE u64 reverse(u64 a) {
-  return u64(reverse(static_cast<u32>(a))) << 32 | reverse(static_cast<u32>(a >> 32));
+  return u64(reverse(static_cast<u32>(a))) << 32 |
+         reverse(static_cast<u32>(a >> 32));
 }
 
 /// Position of the highest bit that differs from the sign; all ones if none.
-template <class T, bool ShiftAmount, class Signed> LANE u32 findHighest(Signed value) {
+template <class T, bool ShiftAmount, class Signed>
+LANE u32 findHighest(Signed value) {
   T bits = static_cast<T>(value < 0 ? ~value : value);
   u32 zeros = countLeadingZeros(bits);
   constexpr u32 width = 8 * sizeof(T);
@@ -169,43 +185,54 @@ LANE u32 findNthSet(u32 mask, u32 base, i32 offset) {
 template <bool Clamp> LANE u32 bitMask(u32 a, u32 b) {
   u32 sum = (a & 31) + (b & 31);
   u32 from = Clamp && a >= 32 ? 0 : ~0u << (a & 31);
-  u32 beyond = sum >= 32 || (Clamp && (a >= 32 || b >= 32)) ? 0 : ~0u << (sum & 31);
+  u32 beyond =
+      sum >= 32 || (Clamp && (a >= 32 || b >= 32)) ? 0 : ~0u << (sum & 31);
   return from & ~beyond;
 }
 
 template <bool Signed, bool Clamp> LANE u32 extend(u32 a, u32 b) {
   bool tooLarge = Clamp && b >= 32;
   u32 mask = tooLarge ? 0 : ~0u << (b & 31);
-  bool sign = Signed && !tooLarge && (b & 31) != 0 && (a >> ((b - 1) & 31) & 1) != 0;
+  bool sign =
+      Signed && !tooLarge && (b & 31) != 0 && (a >> ((b - 1) & 31) & 1) != 0;
   return (a & ~mask) | (sign ? mask : 0);
 }
 
 template <class A, class B> LANE u32 dot4(u32 a, u32 b, u32 c) {
   for (unsigned i = 0; i < 32; i += 8)
-    c += static_cast<u32>(i32(static_cast<A>(a >> i)) * i32(static_cast<B>(b >> i)));
+    c += static_cast<u32>(i32(static_cast<A>(a >> i)) *
+                          i32(static_cast<B>(b >> i)));
   return c;
 }
-template <class A, class A8, class B8, unsigned High> LANE u32 dot2(u32 a, u32 b, u32 c) {
+template <class A, class A8, class B8, unsigned High>
+LANE u32 dot2(u32 a, u32 b, u32 c) {
   for (unsigned i = 0; i < 2; ++i)
     c += static_cast<u32>(i32(static_cast<A>(a >> 16 * i)) *
                           i32(static_cast<B8>(b >> (16 * High + 8 * i))));
   return c;
 }
 
-#define FOR_INT(ROW)                                                                              \
-  ROW("u16", u16, kInt), ROW("s16", i16, kInt), ROW("u32", u32, kInt), ROW("s32", i32, kInt),    \
-      ROW("u64", u64, kInt64), ROW("s64", i64, kInt64)
+#define FOR_INT(ROW)                                                           \
+  ROW("u16", u16, kInt), ROW("s16", i16, kInt), ROW("u32", u32, kInt),         \
+      ROW("s32", i32, kInt), ROW("u64", u64, kInt64), ROW("s64", i64, kInt64)
 
-#define MIN(N, T, TIMING) {"min." N, lane<BINARY(T, a < b ? a : b)>, Opcode::Min, TIMING}
-#define MAX(N, T, TIMING) {"max." N, lane<BINARY(T, a > b ? a : b)>, Opcode::Max, TIMING}
-#define SAD(N, T, TIMING) {"sad." N, lane<TERNARY(T, distance(a, b) + c)>, Opcode::Sad, TIMING}
-#define DIV(N, T, TIMING) {"div." N, lane<BINARY(T, quotient(a, b))>, Opcode::Div, TIMING}
-#define REM(N, T, TIMING) {"rem." N, lane<BINARY(T, remainder(a, b))>, Opcode::Rem, TIMING}
-#define MULWIDE(N, T, W)                                                                          \
-  {"mul.wide." N, lane<[](T a, T b) -> W { return static_cast<W>(W(a) * W(b)); }>, Opcode::Mul,  \
-   kIntMulWide}
-#define MADWIDE(N, T, W)                                                                          \
-  {"mad.wide." N, lane<[](T a, T b, W c) -> W { return static_cast<W>(W(a) * W(b) + c); }>,      \
+#define MIN(N, T, TIMING)                                                      \
+  {"min." N, lane<BINARY(T, a < b ? a : b)>, Opcode::Min, TIMING}
+#define MAX(N, T, TIMING)                                                      \
+  {"max." N, lane<BINARY(T, a > b ? a : b)>, Opcode::Max, TIMING}
+#define SAD(N, T, TIMING)                                                      \
+  {"sad." N, lane<TERNARY(T, distance(a, b) + c)>, Opcode::Sad, TIMING}
+#define DIV(N, T, TIMING)                                                      \
+  {"div." N, lane<BINARY(T, quotient(a, b))>, Opcode::Div, TIMING}
+#define REM(N, T, TIMING)                                                      \
+  {"rem." N, lane<BINARY(T, remainder(a, b))>, Opcode::Rem, TIMING}
+#define MULWIDE(N, T, W)                                                       \
+  {"mul.wide." N,                                                              \
+   lane<[](T a, T b) -> W { return static_cast<W>(W(a) * W(b)); }>,            \
+   Opcode::Mul, kIntMulWide}
+#define MADWIDE(N, T, W)                                                       \
+  {"mad.wide." N,                                                              \
+   lane<[](T a, T b, W c) -> W { return static_cast<W>(W(a) * W(b) + c); }>,   \
    Opcode::Mad, kIntMulWide}
 
 constexpr Semantics kTable[] = {

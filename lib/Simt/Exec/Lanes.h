@@ -1,11 +1,12 @@
 //===- Lanes.h - From a function on one lane to a warp instruction --------===//
 //
 // `lane<[](u32 a, u32 b) { return a + b; }>` is the Form of an instruction that
-// applies the lambda to every active lane; the types of its parameters say which
-// registers it takes. Included by the units that are compiled once per host
-// instruction set (KPERFIR_SIMT_ISA). Everything here is in an unnamed
-// namespace or always inlined, and the standard library's functions stay out: code that the
-// linker merges between units must not depend on the instruction set.
+// applies the lambda to every active lane; the types of its parameters say
+// which registers it takes. Included by the units that are compiled once per
+// host instruction set (KPERFIR_SIMT_ISA). Everything here is in an unnamed
+// namespace or always inlined, and the standard library's functions stay out:
+// code that the linker merges between units must not depend on the instruction
+// set.
 //
 // Destination rows equal a source row or are disjoint from all (the register
 // allocator sees to it), so lane loops carry no dependence.
@@ -45,12 +46,13 @@ template <class To, class From> LANE To bitCast(From from) {
   return __builtin_bit_cast(To, from);
 }
 
-// --- 16-bit floats -------------------------------------------------------------
+// --- 16-bit floats -----------------------------------------------------------
 
 /// Exact.
 LANE f32 halfToFloat(u32 h) {
   u32 magnitude = (h & 0x7FFF) << 13;
-  u32 bits = bitCast<u32>(bitCast<f32>(magnitude) * 0x1p112f); // rebias, subnormals too
+  u32 bits = bitCast<u32>(bitCast<f32>(magnitude) *
+                          0x1p112f); // rebias, subnormals too
   bits |= (h & 0x7C00) == 0x7C00 ? 0x7F80'0000u : 0u;
   return bitCast<f32>(bits | (h & 0x8000) << 16);
 }
@@ -86,49 +88,55 @@ struct f16 {
 struct bf16 {
   u16 bits;
   bf16() = default;
-  LANE explicit bf16(f32 value) : bits(static_cast<u16>(floatToBfloat(value))) {}
+  LANE explicit bf16(f32 value)
+      : bits(static_cast<u16>(floatToBfloat(value))) {}
   LANE operator f32() const { return bfloatToFloat(bits); }
 };
 
-// --- types in registers ----------------------------------------------------------
+// --- types in registers ------------------------------------------------------
 
-/// How a value of T lies in a register row: `Word` per lane, E of them for packed
-/// types (two f16 in a .b32, two f32 in a .b64).
+/// How a value of T lies in a register row: `Word` per lane, E of them for
+/// packed types (two f16 in a .b32, two f32 in a .b64).
 template <class T, unsigned E> struct Layout;
 
-#define KPERFIR_LAYOUT(T, E, WORD, LETTER, LOAD, STORE)                                           \
-  template <> struct Layout<T, E> {                                                              \
-    using Word = WORD;                                                                           \
-    static constexpr char letter = LETTER;                                                       \
-    LANE static T load(Word word) { return LOAD; }                                               \
-    LANE static Word store(T value) { return STORE; }                                            \
+#define KPERFIR_LAYOUT(T, E, WORD, LETTER, LOAD, STORE)                        \
+  template <> struct Layout<T, E> {                                            \
+    using Word = WORD;                                                         \
+    static constexpr char letter = LETTER;                                     \
+    LANE static T load(Word word) { return LOAD; }                             \
+    LANE static Word store(T value) { return STORE; }                          \
   };
 KPERFIR_LAYOUT(u8, 1, u32, 'b', static_cast<u8>(word), value)
 KPERFIR_LAYOUT(i8, 1, u32, 'b', static_cast<i8>(word), static_cast<u8>(value))
 KPERFIR_LAYOUT(u16, 1, u32, 'h', static_cast<u16>(word), value)
-KPERFIR_LAYOUT(i16, 1, u32, 'h', static_cast<i16>(word), static_cast<u16>(value))
+KPERFIR_LAYOUT(i16, 1, u32, 'h', static_cast<i16>(word),
+               static_cast<u16>(value))
 KPERFIR_LAYOUT(u32, 1, u32, 'w', word, value)
-KPERFIR_LAYOUT(i32, 1, u32, 'w', static_cast<i32>(word), static_cast<u32>(value))
+KPERFIR_LAYOUT(i32, 1, u32, 'w', static_cast<i32>(word),
+               static_cast<u32>(value))
 KPERFIR_LAYOUT(u64, 1, u64, 'd', word, value)
-KPERFIR_LAYOUT(i64, 1, u64, 'd', static_cast<i64>(word), static_cast<u64>(value))
+KPERFIR_LAYOUT(i64, 1, u64, 'd', static_cast<i64>(word),
+               static_cast<u64>(value))
 KPERFIR_LAYOUT(f32, 1, f32, 'w', word, value)
 KPERFIR_LAYOUT(f64, 1, f64, 'd', word, value)
 KPERFIR_LAYOUT(u16, 2, u16, 'w', word, value)
 KPERFIR_LAYOUT(i16, 2, i16, 'w', word, value)
 KPERFIR_LAYOUT(f32, 2, f32, 'd', word, value)
 
-#define KPERFIR_LAYOUT16(T)                                                                       \
-  template <> struct Layout<T, 1> {                                                              \
-    using Word = u32;                                                                            \
-    static constexpr char letter = 'h';                                                          \
-    LANE static T load(Word word) { return bitCast<T>(static_cast<u16>(word)); }                 \
-    LANE static Word store(T value) { return value.bits; }                                       \
-  };                                                                                             \
-  template <> struct Layout<T, 2> {                                                              \
-    using Word = u16;                                                                            \
-    static constexpr char letter = 'w';                                                          \
-    LANE static T load(Word word) { return bitCast<T>(word); }                                   \
-    LANE static Word store(T value) { return value.bits; }                                       \
+#define KPERFIR_LAYOUT16(T)                                                    \
+  template <> struct Layout<T, 1> {                                            \
+    using Word = u32;                                                          \
+    static constexpr char letter = 'h';                                        \
+    LANE static T load(Word word) {                                            \
+      return bitCast<T>(static_cast<u16>(word));                               \
+    }                                                                          \
+    LANE static Word store(T value) { return value.bits; }                     \
+  };                                                                           \
+  template <> struct Layout<T, 2> {                                            \
+    using Word = u16;                                                          \
+    static constexpr char letter = 'w';                                        \
+    LANE static T load(Word word) { return bitCast<T>(word); }                 \
+    LANE static Word store(T value) { return value.bits; }                     \
   };
 KPERFIR_LAYOUT16(f16)
 KPERFIR_LAYOUT16(bf16)
@@ -141,20 +149,23 @@ template <> struct Layout<bool, 1> {
 template <class T, unsigned E> struct Source {
   const typename Layout<T, E>::Word *words;
   LANE Source(const ExecContext &context, RowIndex row)
-      : words(reinterpret_cast<const typename Layout<T, E>::Word *>(context.src(row))) {}
+      : words(reinterpret_cast<const typename Layout<T, E>::Word *>(
+            context.src(row))) {}
   LANE T at(unsigned i) const { return Layout<T, E>::load(words[i]); }
 };
 template <> struct Source<bool, 1> {
   LaneMask mask;
-  LANE Source(const ExecContext &context, RowIndex index) : mask(context.predicate(index)) {}
+  LANE Source(const ExecContext &context, RowIndex index)
+      : mask(context.predicate(index)) {}
   LANE bool at(unsigned i) const { return mask >> i & 1; }
 };
 
 /// Write a predicate in the active lanes only.
-LANE void writePredicate(ExecContext &context, PredicateIndex index, LaneMask value,
-                         LaneMask active) {
+LANE void writePredicate(ExecContext &context, PredicateIndex index,
+                         LaneMask value, LaneMask active) {
   if (index != kNoPredicate)
-    context.predicates[index] = (context.predicates[index] & ~active) | (value & active);
+    context.predicates[index] =
+        (context.predicates[index] & ~active) | (value & active);
 }
 
 /// Copy `count` words per lane from `from` to `to` in the active lanes.
@@ -187,34 +198,37 @@ LANE LaneMask collect(const u32 *flags) {
 #endif
 }
 
-// --- float modes -------------------------------------------------------------------
+// --- float modes -------------------------------------------------------------
 
 enum Mode : unsigned {
   kPlain = 0,
-  kFtz = 1,      // subnormal inputs and results become zeros of their sign
-  kSat = 2,      // clamp the result to [0, 1]; NaN becomes 0
-  kArith = 4,    // a NaN result is the canonical one, as the hardware makes it
-  kRelu = 8,     // clamp the result below at 0; NaN stays
-  kToZero = 16,  // rounding; none of the three: to nearest even
+  kFtz = 1,     // subnormal inputs and results become zeros of their sign
+  kSat = 2,     // clamp the result to [0, 1]; NaN becomes 0
+  kArith = 4,   // a NaN result is the canonical one, as the hardware makes it
+  kRelu = 8,    // clamp the result below at 0; NaN stays
+  kToZero = 16, // rounding; none of the three: to nearest even
   kDown = 32,
   kUp = 64,
   kFtzSingle = 128, // kFtz, but for f32 operands only (cvt)
-  kOneLoop = 256,   // no loop of its own for full warps: half the code, for costly lambdas
+  kOneLoop = 256,   // no loop of its own for full warps: half the code, for
+                    // costly lambdas
 };
 constexpr unsigned kRounding = kToZero | kDown | kUp;
 template <unsigned M, class T>
-constexpr bool kFlushes = (M & kFtz) != 0 || ((M & kFtzSingle) != 0 && sizeof(T) == 4);
+constexpr bool kFlushes =
+    (M & kFtz) != 0 || ((M & kFtzSingle) != 0 && sizeof(T) == 4);
 
 template <class T> struct FloatTraits {
   static constexpr bool isFloat = false;
 };
-#define KPERFIR_FLOAT(T, BITS, EXPONENT, NAN_BITS)                                                \
-  template <> struct FloatTraits<T> {                                                            \
-    static constexpr bool isFloat = true;                                                        \
-    using Bits = BITS;                                                                           \
-    static constexpr BITS exponent = EXPONENT;                                                   \
-    static constexpr BITS sign = static_cast<BITS>(BITS(1) << (sizeof(BITS) * 8 - 1));           \
-    static constexpr BITS nan = NAN_BITS;                                                        \
+#define KPERFIR_FLOAT(T, BITS, EXPONENT, NAN_BITS)                             \
+  template <> struct FloatTraits<T> {                                          \
+    static constexpr bool isFloat = true;                                      \
+    using Bits = BITS;                                                         \
+    static constexpr BITS exponent = EXPONENT;                                 \
+    static constexpr BITS sign =                                               \
+        static_cast<BITS>(BITS(1) << (sizeof(BITS) * 8 - 1));                  \
+    static constexpr BITS nan = NAN_BITS;                                      \
   };
 KPERFIR_FLOAT(f32, u32, 0x7F80'0000u, 0x7FFF'FFFFu)
 KPERFIR_FLOAT(f64, u64, 0x7FF0'0000'0000'0000u, 0x7FF8'0000'0000'0000u)
@@ -231,14 +245,17 @@ template <class T> LANE bool isNan(T value) {
   else
     return value != value;
 }
-template <class T> LANE T canonicalNan() { return bitCast<T>(FloatTraits<T>::nan); }
+template <class T> LANE T canonicalNan() {
+  return bitCast<T>(FloatTraits<T>::nan);
+}
 
 template <class T> LANE T flush(T value) {
   using Traits = FloatTraits<T>;
   auto bits = rawBits(value);
   using Bits = typename Traits::Bits;
   Bits zero = static_cast<Bits>(bits & Traits::sign);
-  return bitCast<T>(static_cast<Bits>((bits & Traits::exponent) == 0 ? zero : bits));
+  return bitCast<T>(
+      static_cast<Bits>((bits & Traits::exponent) == 0 ? zero : bits));
 }
 
 template <unsigned M, class T> LANE T prepare(T value) {
@@ -250,7 +267,8 @@ template <unsigned M, class T> LANE T prepare(T value) {
 
 template <unsigned M, class T> LANE T finish(T value) {
   if constexpr (FloatTraits<T>::isFloat) {
-    if constexpr ((M & kArith) != 0 && sizeof(T) > 2) // 2-byte ones are canonical by conversion
+    if constexpr ((M & kArith) != 0 &&
+                  sizeof(T) > 2) // 2-byte ones are canonical by conversion
       value = isNan(value) ? canonicalNan<T>() : value;
     if constexpr (kFlushes<M, T>)
       value = flush(value);
@@ -266,7 +284,8 @@ template <unsigned M, class T> LANE T finish(T value) {
     }
     if constexpr ((M & kRelu) != 0) {
       if constexpr (sizeof(T) == 2)
-        value.bits = (value.bits & 0x8000) != 0 && !isNan(value) ? u16(0) : value.bits;
+        value.bits =
+            (value.bits & 0x8000) != 0 && !isNan(value) ? u16(0) : value.bits;
       else
         value = value < T(0) ? T(0) : value;
     }
@@ -274,7 +293,7 @@ template <unsigned M, class T> LANE T finish(T value) {
   return value;
 }
 
-// --- warp instructions ----------------------------------------------------------------
+// --- warp instructions -------------------------------------------------------
 
 template <unsigned... I> using Sequence = std::integer_sequence<unsigned, I...>;
 template <unsigned N> using Iota = std::make_integer_sequence<unsigned, N>;
@@ -283,15 +302,17 @@ template <auto F, unsigned M, unsigned E, class Signature> struct LaneWise;
 
 template <auto F, unsigned M, unsigned E, class D, class... S>
 struct LaneWise<F, M, E, D (*)(S...)> {
-  static constexpr char signature[] = {Layout<D, E>::letter, '=', Layout<S, E>::letter..., '\0'};
+  static constexpr char signature[] = {Layout<D, E>::letter, '=',
+                                       Layout<S, E>::letter..., '\0'};
 
   template <unsigned... I>
-  LANE static void apply(ExecContext &context, const MicroOp &op, LaneMask active, Sequence<I...>) {
+  LANE static void apply(ExecContext &context, const MicroOp &op,
+                         LaneMask active, Sequence<I...>) {
     loop(context, op, active, Source<S, E>(context, op.src[I])...);
   }
 
-  LANE static void loop(ExecContext &context, const MicroOp &op, LaneMask active,
-                        Source<S, E>... sources) {
+  LANE static void loop(ExecContext &context, const MicroOp &op,
+                        LaneMask active, Source<S, E>... sources) {
     constexpr unsigned n = kWarpSize * E;
     if constexpr (sizeof(D) == 1 && Layout<D, E>::letter == 'p') {
       alignas(64) u32 flags[kWarpSize];
@@ -305,13 +326,15 @@ struct LaneWise<F, M, E, D (*)(S...)> {
         if (active == kFullMask) [[likely]] {
 #pragma GCC ivdep
           for (unsigned i = 0; i < n; ++i)
-            to[i] = Layout<D, E>::store(finish<M>(F(prepare<M>(sources.at(i))...)));
+            to[i] =
+                Layout<D, E>::store(finish<M>(F(prepare<M>(sources.at(i))...)));
           return;
         }
       }
       alignas(64) Word result[n];
       for (unsigned i = 0; i < n; ++i)
-        result[i] = Layout<D, E>::store(finish<M>(F(prepare<M>(sources.at(i))...)));
+        result[i] =
+            Layout<D, E>::store(finish<M>(F(prepare<M>(sources.at(i))...)));
       if ((M & (kOneLoop | kRounding)) != 0 && active == kFullMask)
         __builtin_memcpy(to, result, sizeof result);
       else
@@ -319,13 +342,15 @@ struct LaneWise<F, M, E, D (*)(S...)> {
     }
   }
 
-  [[gnu::noinline]] static void run(ExecContext &context, const MicroOp &op, LaneMask active) {
+  [[gnu::noinline]] static void run(ExecContext &context, const MicroOp &op,
+                                    LaneMask active) {
     apply(context, op, active, Iota<sizeof...(S)>{});
   }
 
   /// The same in another rounding mode. `run` is not inlined, so none of its
   /// arithmetic moves across the switches.
-  static void runRounded(ExecContext &context, const MicroOp &op, LaneMask active) {
+  static void runRounded(ExecContext &context, const MicroOp &op,
+                         LaneMask active) {
     constexpr unsigned mode = (M & kToZero) ? _MM_ROUND_TOWARD_ZERO
                               : (M & kDown) ? _MM_ROUND_DOWN
                                             : _MM_ROUND_UP;
@@ -350,12 +375,14 @@ inline constexpr Form lane2 = {LaneWise<F, M, 2, decltype(+F)>::signature,
 // A lambda over `a`, `a, b` or `a, b, c` of one type that returns it.
 #define UNARY(T, ...) [](T a) -> T { return static_cast<T>(__VA_ARGS__); }
 #define BINARY(T, ...) [](T a, T b) -> T { return static_cast<T>(__VA_ARGS__); }
-#define TERNARY(T, ...) [](T a, T b, T c) -> T { return static_cast<T>(__VA_ARGS__); }
+#define TERNARY(T, ...)                                                        \
+  [](T a, T b, T c) -> T { return static_cast<T>(__VA_ARGS__); }
 
-// --- fused multiply-add -------------------------------------------------------------
+// --- fused multiply-add ------------------------------------------------------
 
-/// s + error, rounded to odd: the neighbour of the exact sum whose last bit is set.
-/// Rounding that once more to at most precision - 2 bits is correct rounding.
+/// s + error, rounded to odd: the neighbour of the exact sum whose last bit is
+/// set. Rounding that once more to at most precision - 2 bits is correct
+/// rounding.
 LANE f64 toOdd(f64 sum, f64 error) {
   u64 bits = bitCast<u64>(sum);
   bool inexact = error < 0.0 || error > 0.0;
@@ -381,14 +408,18 @@ LANE f32 fma(f32 a, f32 b, f32 c) {
 #ifdef __FMA__
   return __builtin_fmaf(a, b, c);
 #else
-  return static_cast<f32>(addToOdd(static_cast<f64>(a) * static_cast<f64>(b), static_cast<f64>(c)));
+  return static_cast<f32>(
+      addToOdd(static_cast<f64>(a) * static_cast<f64>(b), static_cast<f64>(c)));
 #endif
 }
 LANE f64 fma(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 /// The product of two halves is exact in f32.
-LANE f16 fma(f16 a, f16 b, f16 c) { return f16(addToOdd(f32(a) * f32(b), f32(c))); }
+LANE f16 fma(f16 a, f16 b, f16 c) {
+  return f16(addToOdd(f32(a) * f32(b), f32(c)));
+}
 LANE bf16 fma(bf16 a, bf16 b, bf16 c) {
-  f64 sum = addToOdd(static_cast<f64>(f32(a)) * static_cast<f64>(f32(b)), static_cast<f64>(f32(c)));
+  f64 sum = addToOdd(static_cast<f64>(f32(a)) * static_cast<f64>(f32(b)),
+                     static_cast<f64>(f32(c)));
   f32 narrow = static_cast<f32>(sum);
   u32 bits = bitCast<u32>(narrow);
   f64 back = narrow;

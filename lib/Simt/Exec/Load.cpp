@@ -18,7 +18,9 @@ namespace {
 
 constexpr uint64_t kMaxSpaceBytes = uint64_t(1) << 31;
 
-uint64_t alignUp(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
+uint64_t alignUp(uint64_t value, uint64_t align) {
+  return (value + align - 1) / align * align;
+}
 
 class Loader {
 public:
@@ -51,10 +53,12 @@ public:
 private:
   const ptx::Function &findEntry(const std::string &name) const {
     for (const ptx::Function &function : module.functions)
-      if (function.isEntry && function.isDefined && (name.empty() || function.name == name))
+      if (function.isEntry && function.isDefined &&
+          (name.empty() || function.name == name))
         return function;
-    throw Error(ErrorKind::Parse, name.empty() ? "the PTX text defines no .entry"
-                                               : "the PTX text defines no .entry '" + name + "'");
+    throw Error(ErrorKind::Parse,
+                name.empty() ? "the PTX text defines no .entry"
+                             : "the PTX text defines no .entry '" + name + "'");
   }
 
   void describe(const ptx::Function &entry) {
@@ -103,7 +107,8 @@ private:
     std::set<const ptx::Function *> seen;
     for (const Frame &frame : kernel.frames)
       if (seen.insert(frame.function).second)
-        ids.insert(ids.end(), frame.function->variables.begin(), frame.function->variables.end());
+        ids.insert(ids.end(), frame.function->variables.begin(),
+                   frame.function->variables.end());
     placeShared(ids, layout);
     placeLocal(ids, layout);
     placeGlobals(ids, layout);
@@ -117,7 +122,8 @@ private:
       owned.insert(function.variables.begin(), function.variables.end());
     std::vector<uint32_t> ids;
     for (uint32_t id = 0; id < module.variables.size(); ++id)
-      if (module.variables[id].space != ptx::VariableSpace::Param && !owned.count(id))
+      if (module.variables[id].space != ptx::VariableSpace::Param &&
+          !owned.count(id))
         ids.push_back(id);
     return ids;
   }
@@ -141,13 +147,15 @@ private:
         limit("static shared memory exceeds 2 GiB");
     }
     program->sharedBytes = static_cast<uint32_t>(offset);
-    program->dynamicSharedBegin = static_cast<uint32_t>(offset ? alignUp(offset, dynamicAlign) : 0);
+    program->dynamicSharedBegin =
+        static_cast<uint32_t>(offset ? alignUp(offset, dynamicAlign) : 0);
     for (uint32_t id : ids) {
       const ptx::Variable &variable = module.variables[id];
       if (variable.space != ptx::VariableSpace::Shared || !variable.isUnsized)
         continue;
       layout.addresses[id] = program->dynamicSharedBegin;
-      program->shared.push_back({variable.name, program->dynamicSharedBegin, 0});
+      program->shared.push_back(
+          {variable.name, program->dynamicSharedBegin, 0});
     }
   }
 
@@ -183,17 +191,19 @@ private:
     }
     if (placed.empty())
       return;
-    auto *memory =
-        static_cast<uint8_t *>(std::aligned_alloc(4096, alignUp(std::max<uint64_t>(total, 1), 4096)));
+    auto *memory = static_cast<uint8_t *>(
+        std::aligned_alloc(4096, alignUp(std::max<uint64_t>(total, 1), 4096)));
     if (!memory)
       throw std::bad_alloc();
     program->storage.emplace_back(memory, [](void *p) { std::free(p); });
     std::fill_n(memory, total, uint8_t(0));
     for (auto [id, offset] : placed) {
       const ptx::Variable &variable = module.variables[id];
-      std::copy(variable.initialiser.begin(), variable.initialiser.end(), memory + offset);
+      std::copy(variable.initialiser.begin(), variable.initialiser.end(),
+                memory + offset);
       layout.addresses[id] = reinterpret_cast<uint64_t>(memory + offset);
-      program->globals.push_back({variable.name, memory + offset, variable.bytes,
+      program->globals.push_back({variable.name, memory + offset,
+                                  variable.bytes,
                                   variable.space != ptx::VariableSpace::Const});
     }
     bindExternals(ids, layout);
@@ -202,36 +212,45 @@ private:
   }
 
   /// An `.extern` declaration stands for the definition of the same name.
-  void bindExternals(const std::vector<uint32_t> &ids, MemoryLayout &layout) const {
+  void bindExternals(const std::vector<uint32_t> &ids,
+                     MemoryLayout &layout) const {
     for (uint32_t id : ids)
       for (uint32_t other : ids)
-        if (module.variables[id].isExternal && !module.variables[other].isExternal &&
+        if (module.variables[id].isExternal &&
+            !module.variables[other].isExternal &&
             module.variables[id].name == module.variables[other].name &&
             layout.addresses.count(other))
           layout.addresses[id] = layout.addresses[other];
   }
 
-  void relocate(const ptx::Variable &variable, uint8_t *data, const MemoryLayout &layout) const {
+  void relocate(const ptx::Variable &variable, uint8_t *data,
+                const MemoryLayout &layout) const {
     for (const ptx::Variable::Relocation &relocation : variable.relocations) {
       auto found = layout.addresses.find(relocation.variable);
       if (found == layout.addresses.end())
-        limit("'" + variable.name + "' holds the address of a variable that is not defined");
+        limit("'" + variable.name +
+              "' holds the address of a variable that is not defined");
       uint64_t value = found->second + static_cast<uint64_t>(relocation.addend);
       for (uint32_t i = 0; i < relocation.bytes && i < 8; ++i)
         data[relocation.at + i] = static_cast<uint8_t>(value >> 8 * i);
     }
   }
 
-  // --- program ------------------------------------------------------------------
+  // --- program ---------------------------------------------------------------
 
-  /// Hardware hands out registers in eights; a few serve addressing and barriers.
+  /// Hardware hands out registers in eights; a few serve addressing and
+  /// barriers.
   static uint32_t estimateRegisters(uint32_t pressure) {
-    return static_cast<uint32_t>(std::clamp<uint64_t>(alignUp(pressure + 6, 8), 16, 256)) -
+    return static_cast<uint32_t>(
+               std::clamp<uint64_t>(alignUp(pressure + 6, 8), 16, 256)) -
            (pressure + 6 > 248 ? 1 : 0);
   }
 
-  uint32_t reconvergence(const FlowBlock &block, const Lowering &lowering) const {
-    return block.postDominator == kNoBlock ? kNoPc : lowering.blocks[block.postDominator].begin;
+  uint32_t reconvergence(const FlowBlock &block,
+                         const Lowering &lowering) const {
+    return block.postDominator == kNoBlock
+               ? kNoPc
+               : lowering.blocks[block.postDominator].begin;
   }
 
   void writeBlocks(const ControlFlow &flow, const Lowering &lowering) {
@@ -260,18 +279,20 @@ private:
     }
   }
 
-  void writeOp(const FlatKernel &kernel, const ControlFlow &flow, const Lowering &lowering,
-               const VirtualOp &source) {
+  void writeOp(const FlatKernel &kernel, const ControlFlow &flow,
+               const Lowering &lowering, const VirtualOp &source) {
     MicroOp op = source.op;
     auto pc = static_cast<uint32_t>(program->ops.size());
     if (op.opcode == Opcode::Bra) {
-      op.imm = static_cast<int32_t>(lowering.blocks[static_cast<uint32_t>(op.imm)].begin);
+      op.imm = static_cast<int32_t>(
+          lowering.blocks[static_cast<uint32_t>(op.imm)].begin);
       op.ext = joins[pc];
     } else if (op.opcode == Opcode::BrxIdx) {
       op.ext = joins[pc];
     } else if (!source.pool.empty()) {
       op.ext = static_cast<uint32_t>(program->pool.size());
-      program->pool.insert(program->pool.end(), source.pool.begin(), source.pool.end());
+      program->pool.insert(program->pool.end(), source.pool.begin(),
+                           source.pool.end());
     }
     writeScoreboard(op, source, lowering);
     program->ops.push_back(op);
@@ -279,7 +300,8 @@ private:
     (void)flow;
   }
 
-  void writeScoreboard(MicroOp &op, const VirtualOp &source, const Lowering &lowering) {
+  void writeScoreboard(MicroOp &op, const VirtualOp &source,
+                       const Lowering &lowering) {
     op.slotBegin = static_cast<uint32_t>(program->scoreboard.size());
     std::vector<uint16_t> reads, writes;
     for (const Reference &reference : source.references) {
@@ -296,13 +318,15 @@ private:
     for (std::vector<uint16_t> *list : {&reads, &writes}) {
       std::sort(list->begin(), list->end());
       list->erase(std::unique(list->begin(), list->end()), list->end());
-      program->scoreboard.insert(program->scoreboard.end(), list->begin(), list->end());
+      program->scoreboard.insert(program->scoreboard.end(), list->begin(),
+                                 list->end());
     }
     op.numReads = static_cast<uint8_t>(reads.size());
     op.numWrites = static_cast<uint8_t>(writes.size());
   }
 
-  static uint32_t rowOf(const MicroOp &op, const VirtualOp &source, const Reference &reference) {
+  static uint32_t rowOf(const MicroOp &op, const VirtualOp &source,
+                        const Reference &reference) {
     switch (reference.slot) {
     case Slot::Dst0:
       return op.dst[0];
@@ -313,7 +337,8 @@ private:
     case Slot::Pool:
       return source.pool[reference.poolIndex];
     default:
-      return op.src[static_cast<unsigned>(reference.slot) - static_cast<unsigned>(Slot::Src0)];
+      return op.src[static_cast<unsigned>(reference.slot) -
+                    static_cast<unsigned>(Slot::Src0)];
     }
   }
 
@@ -326,7 +351,8 @@ private:
       instruction.text = source.text;
       instruction.mnemonic = source.mnemonic;
       instruction.ptxLine = source.ptxLine;
-      if (source.location.file < program->files.size() && source.location.line) {
+      if (source.location.file < program->files.size() &&
+          source.location.line) {
         instruction.file = source.location.file;
         instruction.line = source.location.line;
         instruction.column = source.location.column;
@@ -345,8 +371,8 @@ private:
 
 } // namespace
 
-std::shared_ptr<const Program> loadProgram(const std::string &ptx, const std::string &kernel,
-                                           HostIsa isa) {
+std::shared_ptr<const Program>
+loadProgram(const std::string &ptx, const std::string &kernel, HostIsa isa) {
   ptx::Module module = ptx::parse(ptx);
   return Loader(module, isa).run(kernel);
 }

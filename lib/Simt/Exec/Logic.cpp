@@ -14,7 +14,8 @@ void predicateLogic(ExecContext &context, const MicroOp &op, LaneMask active) {
   LaneMask b = op.src[1] == kNoRow ? 0 : context.predicate(op.src[1]);
   writePredicate(context, op.dst[0], F(a, b), active);
 }
-#define MASKS(...) predicateLogic<[](LaneMask a, LaneMask b) -> LaneMask { return __VA_ARGS__; }>
+#define MASKS(...)                                                             \
+  predicateLogic<[](LaneMask a, LaneMask b) -> LaneMask { return __VA_ARGS__; }>
 
 constexpr Form kAndP = {"p=pp", MASKS(a & b)};
 constexpr Form kOrP = {"p=pp", MASKS(a | b)};
@@ -42,7 +43,8 @@ template <bool Left, bool Clamp> LANE u32 funnel(u32 low, u32 high, u32 count) {
 
 /// d = any function of three bits; bit 4a+2b+c of the table is its value.
 void lop3(ExecContext &context, const MicroOp &op, LaneMask active) {
-  const u32 *a = context.src(op.src[0]), *b = context.src(op.src[1]), *c = context.src(op.src[2]);
+  const u32 *a = context.src(op.src[0]), *b = context.src(op.src[1]),
+            *c = context.src(op.src[2]);
   u32 table = context.src(op.src[3])[0];
   u32 minterm[8];
   for (unsigned k = 0; k < 8; ++k)
@@ -66,8 +68,10 @@ LANE u32 permuteByte(u64 bytes, u32 selector) {
 }
 LANE u32 permute(u32 a, u32 b, u32 selectors) {
   u64 bytes = u64(b) << 32 | a;
-  return permuteByte(bytes, selectors) | permuteByte(bytes, selectors >> 4) << 8 |
-         permuteByte(bytes, selectors >> 8) << 16 | permuteByte(bytes, selectors >> 12) << 24;
+  return permuteByte(bytes, selectors) |
+         permuteByte(bytes, selectors >> 4) << 8 |
+         permuteByte(bytes, selectors >> 8) << 16 |
+         permuteByte(bytes, selectors >> 12) << 24;
 }
 
 /// The selector of the special modes, for the low two bits of c (clamped as in

@@ -1,12 +1,12 @@
-//===- LowerEngine.cpp - Statements that the engine executes --------------===//
+//===- LowerEngine.cpp - Barriers, matrices, system calls -----------------===//
 //
-// Memory, barriers, asynchronous copies, matrices, system calls: their modifiers
-// become fields of the MicroOp, as Program.h documents them per opcode. A modifier
-// that is not known makes the instruction unsupported; cache hints are known and
-// dropped.
+// Statements that the engine executes, but for memory (LowerMemory.cpp), and
+// the list of all of them. Operands are placed as Program.h documents per
+// opcode.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Simt/Exec/Access.h"
 #include "Simt/Exec/Lowering.h"
 #include "Simt/Exec/Types.h"
 
@@ -15,113 +15,9 @@
 namespace kperfir::simt {
 namespace {
 
-using Words = std::vector<std::string_view>;
-
-constexpr Timing kLoad{Pipe::Lsu, LatencyClass::Load};
-constexpr Timing kStore{Pipe::Lsu, LatencyClass::Store};
-constexpr Timing kAtomic{Pipe::Lsu, LatencyClass::Atomic};
 constexpr Timing kBarrier{Pipe::Branch, LatencyClass::Barrier};
 constexpr Timing kMbarrier{Pipe::Lsu, LatencyClass::Mbarrier};
 constexpr Timing kNothing{Pipe::None, LatencyClass::Nop};
-
-std::optional<Space> spaceFromName(std::string_view word) {
-  if (word == "global" || word == "const")
-    return Space::Global;
-  if (word == "shared" || word == "shared::cta")
-    return Space::Shared;
-  if (word == "shared::cluster")
-    return Space::SharedCluster;
-  if (word == "local")
-    return Space::Local;
-  return std::nullopt;
-}
-
-std::optional<MemSem> semFromName(std::string_view word) {
-  static constexpr std::pair<std::string_view, MemSem> kNames[] = {
-      {"weak", MemSem::Weak},       {"relaxed", MemSem::Relaxed}, {"acquire", MemSem::Acquire},
-      {"release", MemSem::Release}, {"acq_rel", MemSem::AcqRel},  {"sc", MemSem::SeqCst},
-      {"volatile", MemSem::Volatile}, {"mmio", MemSem::Relaxed},
-  };
-  for (auto [name, sem] : kNames)
-    if (word == name)
-      return sem;
-  return std::nullopt;
-}
-
-std::optional<MemScope> scopeFromName(std::string_view word) {
-  static constexpr std::pair<std::string_view, MemScope> kNames[] = {
-      {"cta", MemScope::Cta}, {"cluster", MemScope::Cluster}, {"gpu", MemScope::Gpu},
-      {"gl", MemScope::Gpu},  {"sys", MemScope::Sys},
-  };
-  for (auto [name, scope] : kNames)
-    if (word == name)
-      return scope;
-  return std::nullopt;
-}
-
-std::optional<AtomicOp> atomicFromName(std::string_view word) {
-  static constexpr std::pair<std::string_view, AtomicOp> kNames[] = {
-      {"add", AtomicOp::Add}, {"exch", AtomicOp::Exch}, {"cas", AtomicOp::Cas},
-      {"min", AtomicOp::Min}, {"max", AtomicOp::Max},   {"inc", AtomicOp::Inc},
-      {"dec", AtomicOp::Dec}, {"and", AtomicOp::And},   {"or", AtomicOp::Or},
-      {"xor", AtomicOp::Xor},
-  };
-  for (auto [name, op] : kNames)
-    if (word == name)
-      return op;
-  return std::nullopt;
-}
-
-/// Eviction priorities and prefetch sizes; no effect on results here.
-bool isCacheHint(std::string_view word) {
-  static constexpr std::string_view kNames[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
-                                                "noftz"};
-  return std::find(std::begin(kNames), std::end(kNames), word) != std::end(kNames) ||
-         word.starts_with("L1::") || word.starts_with("L2::") || word.starts_with("level::");
-}
-
-/// What the modifiers of a memory access say.
-struct Access {
-  Space space = Space::Generic;
-  MemSem sem = MemSem::Weak;
-  MemScope scope = MemScope::Gpu;
-  unsigned width = 1;
-  Type type = Type::None;
-  std::optional<AtomicOp> atomic;
-  bool hasPolicy = false;
-
-  /// False if `word` is none of them.
-  bool take(std::string_view word) {
-    if (auto found = spaceFromName(word))
-      space = *found;
-    else if (auto found = semFromName(word))
-      sem = *found;
-    else if (auto found = scopeFromName(word))
-      scope = *found;
-    else if (word == "v2" || word == "v4" || word == "v8")
-      width = static_cast<unsigned>(word[1] - '0');
-    else if (auto found = typeFromName(word))
-      type = *found;
-    else if (word == "L2::cache_hint")
-      hasPolicy = true;
-    else if (!isCacheHint(word))
-      return false;
-    return true;
-  }
-
-  void store(MicroOp &op) const {
-    op.space = space;
-    op.type = type;
-    op.width = static_cast<uint8_t>(width);
-    op.order = static_cast<uint8_t>(static_cast<unsigned>(sem) | static_cast<unsigned>(scope) << 4);
-    if (sem == MemSem::Volatile)
-      op.flags |= kVolatile;
-  }
-};
-
-bool contains(const Words &words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 } // namespace
 
@@ -160,206 +56,7 @@ const Lowering::Rule Lowering::kEngineRules[] = {
 };
 const unsigned Lowering::kEngineRuleCount = std::size(kEngineRules);
 
-// --- addresses -----------------------------------------------------------------
-
-Value Lowering::addressBase(const ptx::Operand &address) {
-  if (address.kind != ptx::OperandKind::Address || address.elements.size() != 1)
-    malformed("an operand is not an address");
-  const ptx::Operand &base = address.elements[0];
-  if (base.kind == ptx::OperandKind::Register) {
-    unsigned bits = typeBits(registerType(base.id));
-    if (bits != 32 && bits != 64)
-      malformed("an address register has " + std::to_string(bits) + " bits");
-    return source(base, bits == 64 ? 'd' : 'w');
-  }
-  if (base.kind == ptx::OperandKind::Variable) {
-    ptx::VariableSpace space = variable(base.id).space;
-    bool isWide = space == ptx::VariableSpace::Global || space == ptx::VariableSpace::Const;
-    return variableAddress(base.id, 0, isWide ? 'd' : 'w');
-  }
-  return source(base, 'd');
-}
-
-int64_t Lowering::readAddress(VirtualOp &op, Slot slot, const Value &base,
-                              const ptx::Operand &address) {
-  if (address.offset != static_cast<int32_t>(address.offset))
-    unsupported("with an address offset beyond 32 bits");
-  read(op, slot, base);
-  return address.offset;
-}
-
-void Lowering::setAddress(VirtualOp &op, const Value &base, const ptx::Operand &address) {
-  op.op.imm = static_cast<int32_t>(readAddress(op, Slot::Src0, base, address));
-  if (base.rows == 2)
-    op.op.flags |= kAddress64;
-}
-
-// --- ld, st, atom -------------------------------------------------------------------
-
-void Lowering::load() {
-  Access access;
-  Words parts = words();
-  bool isParam = false;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].starts_with("param"))
-      isParam = true;
-    else if (!access.take(parts[i]))
-      unsupported();
-  }
-  if (isParam)
-    access.space = Space::Param;
-  expectOperands(2, 3);
-  if (access.type == Type::None || typeBits(access.type) < 8)
-    unsupported();
-  Value base = addressBase(operand(1));
-  const ptx::Operand &to = operand(0);
-  std::vector<const ptx::Operand *> targets;
-  if (to.kind == ptx::OperandKind::Vector)
-    for (const ptx::Operand &element : to.elements)
-      targets.push_back(&element);
-  else
-    targets.push_back(&to);
-  if (targets.size() != access.width)
-    malformed("found " + std::to_string(targets.size()) + " destinations, expected " +
-              std::to_string(access.width));
-
-  // The machine extends a value to its register: 8 and 16 bits to 16 or 32.
-  unsigned bits = typeBits(access.type), have = 0;
-  std::vector<WideTarget> wide;
-  for (const ptx::Operand *element : targets) {
-    unsigned registerBits =
-        element->kind == ptx::OperandKind::Register ? typeBits(registerType(element->id)) : bits;
-    if (bits < 32 && (registerBits == 16 || registerBits == 32)) {
-      WideTarget direct;
-      direct.written = element->kind == ptx::OperandKind::Register
-                           ? std::optional(virtualRegister(element->id))
-                           : std::nullopt;
-      if (registerBits < bits)
-        malformed("a destination is narrower than the value");
-      wide.push_back(direct);
-      have = std::max(have, registerBits);
-    } else {
-      wide.push_back(wideTarget(*element, bits));
-      have = std::max(have, bits);
-    }
-  }
-  VirtualOp &op = emit(Opcode::Ld, OpKind::Memory, kLoad);
-  access.store(op.op);
-  setAddress(op, base, operand(1));
-  op.op.sub = static_cast<uint8_t>(have);
-  for (const WideTarget &target : wide)
-    writePool(op, target.written);
-  if (access.width == 1)
-    write(op, Slot::Dst0, wide[0].written);
-  for (const WideTarget &target : wide)
-    if (target.final)
-      widen(target, access.type);
-}
-
-void Lowering::store() {
-  Access access;
-  Words parts = words();
-  for (size_t i = 1; i < parts.size(); ++i)
-    if (!access.take(parts[i]))
-      unsupported();
-  expectOperands(2, 3);
-  if (access.type == Type::None || typeBits(access.type) < 8)
-    unsupported();
-  Value base = addressBase(operand(0));
-  std::vector<Value> values = sources(operand(1), typeLetter(access.type));
-  if (values.size() != access.width)
-    malformed("found " + std::to_string(values.size()) + " values, expected " +
-              std::to_string(access.width));
-  VirtualOp &op = emit(Opcode::St, OpKind::Memory, kStore);
-  access.store(op.op);
-  setAddress(op, base, operand(0));
-  for (const Value &value : values)
-    readPool(op, value);
-  if (access.width == 1)
-    read(op, Slot::Src1, values[0]);
-}
-
-void Lowering::atomic() {
-  Words parts = words();
-  bool returns = parts[0] == "atom";
-  Access access;
-  access.sem = MemSem::Relaxed;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    auto operation = atomicFromName(parts[i]);
-    if (operation && !access.atomic)
-      access.atomic = operation;
-    else if (!access.take(parts[i]))
-      unsupported();
-  }
-  if (access.type == Type::None || !access.atomic)
-    unsupported();
-  size_t first = returns ? 1 : 0;
-  size_t values = *access.atomic == AtomicOp::Cas ? 2 : 1;
-  expectOperands(first + 1 + values, first + 1 + values + (access.hasPolicy ? 1 : 0));
-  char letter = typeLetter(access.type);
-  Value base = addressBase(operand(first));
-  std::vector<Value> data = sources(operand(first + 1), letter);
-  Value swap;
-  if (values == 2)
-    swap = source(operand(first + 2), letter);
-  if (data.size() != access.width || (values == 2 && access.width != 1))
-    malformed("found " + std::to_string(data.size()) + " values, expected " +
-              std::to_string(access.width));
-  std::vector<std::optional<uint32_t>> results;
-  if (returns) {
-    if (operand(0).kind == ptx::OperandKind::Vector)
-      for (const ptx::Operand &element : operand(0).elements)
-        results.push_back(target(element, letter));
-    else
-      results.assign(access.width, target(operand(0), letter));
-    if (results.size() != access.width)
-      malformed("the numbers of results and values differ");
-  }
-  VirtualOp &op = emit(returns ? Opcode::Atom : Opcode::Red, OpKind::Memory, kAtomic);
-  access.store(op.op);
-  setAddress(op, base, operand(first));
-  op.op.sub = static_cast<uint8_t>(*access.atomic);
-  if (access.width > 1)
-    for (const auto &result : results)
-      writePool(op, result);
-  else if (returns)
-    write(op, Slot::Dst0, results[0]);
-  if (access.width > 1)
-    for (const Value &value : data)
-      readPool(op, value);
-  else
-    read(op, Slot::Src1, data[0]);
-  if (values == 2)
-    read(op, Slot::Src2, swap);
-}
-
-void Lowering::fence() {
-  Words parts = words();
-  Access access;
-  access.sem = MemSem::AcqRel;
-  bool isOther = false;
-  for (size_t i = 1; i < parts.size(); ++i)
-    if (!access.take(parts[i]))
-      isOther = true; // proxy, mbarrier_init, async, tensormap::generic, ...
-  VirtualOp &op = emit(Opcode::Fence, OpKind::Memory, {Pipe::Lsu, LatencyClass::Fence});
-  access.store(op.op);
-  op.op.sub = isOther ? 1 : 0;
-}
-
-void Lowering::prefetch() {
-  Access access;
-  Words parts = words();
-  for (size_t i = 1; i < parts.size(); ++i)
-    if (!access.take(parts[i]) && parts[i] != "L1" && parts[i] != "L2" && parts[i] != "tensormap")
-      unsupported();
-  expectOperands(1, 2);
-  Value base = addressBase(operand(0));
-  VirtualOp &op = emit(Opcode::Prefetch, OpKind::Memory, kLoad);
-  access.store(op.op);
-  setAddress(op, base, operand(0));
-}
-
-// --- barriers ----------------------------------------------------------------------------
+// --- barriers ----------------------------------------------------------------
 
 void Lowering::barrier() {
   Words parts = words();
@@ -416,7 +113,8 @@ void Lowering::barrier() {
     return;
   write(op, Slot::Dst0, result);
   const ptx::Operand &condition = operand(last);
-  if (condition.kind != ptx::OperandKind::Register || registerType(condition.id) != Type::Pred)
+  if (condition.kind != ptx::OperandKind::Register ||
+      registerType(condition.id) != Type::Pred)
     malformed("the last operand is not a predicate");
   Value value;
   value.reg = virtualRegister(condition.id);
@@ -432,8 +130,9 @@ void Lowering::clusterBarrier() {
   Access access;
   access.sem = parts[2] == "arrive" ? MemSem::Release : MemSem::Acquire;
   access.scope = MemScope::Cluster;
-  VirtualOp &op = emit(parts[2] == "arrive" ? Opcode::ClusterArrive : Opcode::ClusterWait,
-                       OpKind::Barrier, kBarrier);
+  VirtualOp &op =
+      emit(parts[2] == "arrive" ? Opcode::ClusterArrive : Opcode::ClusterWait,
+           OpKind::Barrier, kBarrier);
   for (size_t i = 3; i < parts.size(); ++i)
     if (parts[i] == "aligned")
       op.op.flags |= kAligned;
@@ -448,7 +147,8 @@ void Lowering::mbarrier() {
     unsupported();
   std::string_view what = parts[1];
   Access access;
-  access.sem = what == "arrive" || what == "arrive_drop" ? MemSem::Release : MemSem::Acquire;
+  access.sem = what == "arrive" || what == "arrive_drop" ? MemSem::Release
+                                                         : MemSem::Acquire;
   access.scope = MemScope::Cta;
   unsigned variant = what == "arrive_drop" ? 3 : 0;
   bool isParity = false;
@@ -466,7 +166,8 @@ void Lowering::mbarrier() {
     expectOperands(2, 2);
     Value state = source(operand(1), 'd');
     auto result = target(operand(0), 'w');
-    VirtualOp &op = emit(Opcode::MbarrierPendingCount, OpKind::Barrier, kMbarrier);
+    VirtualOp &op =
+        emit(Opcode::MbarrierPendingCount, OpKind::Barrier, kMbarrier);
     write(op, Slot::Dst0, result);
     read(op, Slot::Src1, state);
     return;
@@ -495,7 +196,8 @@ void Lowering::mbarrier() {
     first = source(operand(at + 1), isWait && !isParity ? 'd' : 'w');
   if (operandCount() > at + 2)
     second = source(operand(at + 2), 'w');
-  bool needsValue = opcode == Opcode::MbarrierInit || opcode == Opcode::MbarrierExpectTx || isWait;
+  bool needsValue = opcode == Opcode::MbarrierInit ||
+                    opcode == Opcode::MbarrierExpectTx || isWait;
   if (needsValue && !first)
     malformed("an operand is missing");
   VirtualOp &op = emit(opcode, OpKind::Barrier, kMbarrier);
@@ -511,94 +213,14 @@ void Lowering::mbarrier() {
     read(op, Slot::Src2, *second);
 }
 
-// --- asynchronous copies ----------------------------------------------------------------------
-
-void Lowering::asyncCopy() {
-  Words parts = words();
-  for (size_t i = 3; i < parts.size(); ++i)
-    if (!spaceFromName(parts[i]) && !isCacheHint(parts[i]))
-      unsupported();
-  bool hasPolicy = contains(parts, "L2::cache_hint");
-  expectOperands(3, 5);
-  if (operand(2).kind != ptx::OperandKind::Immediate)
-    malformed("the copy size is not a constant");
-  uint64_t bytes = operand(2).bits;
-  if (bytes != 4 && bytes != 8 && bytes != 16)
-    malformed("the copy size must be 4, 8 or 16");
-  Value to = addressBase(operand(0)), from = addressBase(operand(1));
-  std::optional<Value> size, ignore;
-  bool isNegated = false;
-  for (size_t i = 3; i < operandCount() - (hasPolicy ? 1 : 0); ++i) {
-    const ptx::Operand &extra = operand(i);
-    if (extra.kind == ptx::OperandKind::Register && registerType(extra.id) == Type::Pred) {
-      Value value;
-      value.reg = virtualRegister(extra.id);
-      ignore = value;
-      isNegated = extra.negated;
-    } else {
-      size = source(extra, 'w');
-    }
-  }
-  VirtualOp &op = emit(Opcode::CpAsync, OpKind::Async, {Pipe::Async, LatencyClass::AsyncCopy});
-  op.op.space = Space::Shared;
-  op.op.width = static_cast<uint8_t>(bytes);
-  op.op.sub = parts[2] == "cg" ? 1 : 0;
-  setAddress(op, to, operand(0));
-  op.op.ext = static_cast<uint32_t>(readAddress(op, Slot::Src1, from, operand(1)));
-  if (from.rows == 1)
-    op.op.flags |= kSource32;
-  if (size)
-    read(op, Slot::Src2, *size);
-  if (ignore)
-    read(op, Slot::Src3, *ignore);
-  if (isNegated)
-    op.op.flags |= kPredSrcNegated;
-}
-
-void Lowering::asyncGroup() {
-  constexpr Timing timing{Pipe::Async, LatencyClass::AsyncGroup};
-  if (current->mnemonic == "cp.async.commit_group") {
-    expectOperands(0, 0);
-    emit(Opcode::CpAsyncCommitGroup, OpKind::Async, timing);
-  } else if (current->mnemonic == "cp.async.wait_all") {
-    expectOperands(0, 0);
-    emit(Opcode::CpAsyncWaitAll, OpKind::Async, timing);
-  } else if (current->mnemonic == "cp.async.wait_group") {
-    expectOperands(1, 1);
-    if (operand(0).kind != ptx::OperandKind::Immediate || operand(0).bits > 0x7FFF'FFFF)
-      malformed("the number of groups is not a constant");
-    VirtualOp &op = emit(Opcode::CpAsyncWaitGroup, OpKind::Async, timing);
-    op.op.imm = static_cast<int32_t>(operand(0).bits);
-  } else {
-    unsupported();
-  }
-}
-
-void Lowering::asyncArrive() {
-  Words parts = words();
-  expectOperands(1, 1);
-  Access access;
-  bool noInc = false;
-  for (size_t i = 4; i < parts.size(); ++i)
-    if (parts[i] == "noinc")
-      noInc = true;
-    else if (!access.take(parts[i]))
-      unsupported();
-  Value base = addressBase(operand(0));
-  VirtualOp &op = emit(Opcode::CpAsyncMbarrierArrive, OpKind::Async, kMbarrier);
-  access.store(op.op);
-  setAddress(op, base, operand(0));
-  if (noInc)
-    op.op.flags |= kNoInc;
-}
-
-// --- matrices --------------------------------------------------------------------------------------
+// --- matrices ----------------------------------------------------------------
 
 /// ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16: number of matrices, or 0.
 static unsigned matrixCount(const Words &words, bool &isTransposed) {
   unsigned count = 0;
-  bool isKnown = words.size() > 4 && words[1] == "sync" && words[2] == "aligned" &&
-                 words[3] == "m8n8" && words.back() == "b16";
+  bool isKnown = words.size() > 4 && words[1] == "sync" &&
+                 words[2] == "aligned" && words[3] == "m8n8" &&
+                 words.back() == "b16";
   for (size_t i = 4; isKnown && i + 1 < words.size(); ++i) {
     if (words[i] == "trans")
       isTransposed = true;
@@ -624,9 +246,10 @@ void Lowering::loadMatrix() {
   else
     targets.push_back(target(operand(0), 'w'));
   if (targets.size() != count)
-    malformed("found " + std::to_string(targets.size()) + " destinations, expected " +
-              std::to_string(count));
-  VirtualOp &op = emit(Opcode::LdMatrix, OpKind::Matrix, {Pipe::Lsu, LatencyClass::LdMatrix});
+    malformed("found " + std::to_string(targets.size()) +
+              " destinations, expected " + std::to_string(count));
+  VirtualOp &op = emit(Opcode::LdMatrix, OpKind::Matrix,
+                       {Pipe::Lsu, LatencyClass::LdMatrix});
   op.op.type = Type::B16;
   op.op.space = Space::Shared;
   op.op.width = static_cast<uint8_t>(count);
@@ -648,7 +271,8 @@ void Lowering::storeMatrix() {
   if (values.size() != count)
     malformed("found " + std::to_string(values.size()) + " values, expected " +
               std::to_string(count));
-  VirtualOp &op = emit(Opcode::StMatrix, OpKind::Matrix, {Pipe::Lsu, LatencyClass::StMatrix});
+  VirtualOp &op = emit(Opcode::StMatrix, OpKind::Matrix,
+                       {Pipe::Lsu, LatencyClass::StMatrix});
   op.op.type = Type::B16;
   op.op.space = Space::Shared;
   op.op.width = static_cast<uint8_t>(count);
@@ -665,7 +289,8 @@ void Lowering::moveMatrix() {
   expectOperands(2, 2);
   Value value = source(operand(1), 'w');
   auto result = target(operand(0), 'w');
-  VirtualOp &op = emit(Opcode::MovMatrix, OpKind::Matrix, {Pipe::Lsu, LatencyClass::Shuffle});
+  VirtualOp &op = emit(Opcode::MovMatrix, OpKind::Matrix,
+                       {Pipe::Lsu, LatencyClass::Shuffle});
   op.op.flags |= kTranspose;
   write(op, Slot::Dst0, result);
   read(op, Slot::Src0, value);
@@ -693,10 +318,9 @@ void Lowering::multiply() {
   // mma.sync.aligned.m16n8k16.row.col[.satfinite].f32.f16.f16.f32 d, a, b, c
   Words parts = words();
   MmaShape shape;
-  shape.satfinite = contains(parts, "satfinite");
-  std::erase(parts, "satfinite");
-  if (parts.size() != 10 || parts[2] != "aligned" || !parseShape(parts[3], shape) ||
-      parts[4] != "row" || parts[5] != "col")
+  shape.satfinite = std::erase(parts, "satfinite") != 0;
+  if (parts.size() != 10 || parts[2] != "aligned" ||
+      !parseShape(parts[3], shape) || parts[4] != "row" || parts[5] != "col")
     unsupported();
   Type *types[] = {&shape.typeD, &shape.typeA, &shape.typeB, &shape.typeC};
   for (size_t i = 0; i < 4; ++i) {
@@ -722,12 +346,16 @@ void Lowering::multiply() {
   shape.numA = static_cast<uint8_t>(a.size());
   shape.numB = static_cast<uint8_t>(b.size());
   shape.numC = static_cast<uint8_t>(c.size());
-  auto bits = [](unsigned rows, unsigned columns, Type type) { return rows * columns * typeBits(type); };
-  auto check = [&](const char *name, size_t registers, unsigned needed, Type type) {
+  auto bits = [](unsigned rows, unsigned columns, Type type) {
+    return rows * columns * typeBits(type);
+  };
+  auto check = [&](const char *name, size_t registers, unsigned needed,
+                   Type type) {
     unsigned perThread = needed / kWarpSize / (type == Type::F64 ? 64 : 32);
     if (registers != perThread)
-      malformed("matrix " + std::string(name) + " has " + std::to_string(registers) +
-                " registers, expected " + std::to_string(perThread));
+      malformed("matrix " + std::string(name) + " has " +
+                std::to_string(registers) + " registers, expected " +
+                std::to_string(perThread));
   };
   // tf32 lies in 32-bit registers like f32; typeBits says so.
   check("D", results.size(), bits(shape.m, shape.n, shape.typeD), shape.typeD);
@@ -735,15 +363,17 @@ void Lowering::multiply() {
   check("B", b.size(), bits(shape.k, shape.n, shape.typeB), shape.typeB);
   check("C", c.size(), bits(shape.m, shape.n, shape.typeC), shape.typeC);
 
-  VirtualOp &op = emit(Opcode::Mma, OpKind::Matrix, {Pipe::Tensor, LatencyClass::Mma});
+  VirtualOp &op =
+      emit(Opcode::Mma, OpKind::Matrix, {Pipe::Tensor, LatencyClass::Mma});
   op.op.type = shape.typeD;
   op.op.imm = static_cast<int32_t>(program.mmas.size());
-  auto same = std::find_if(program.mmas.begin(), program.mmas.end(), [&](const MmaShape &other) {
-    return other.m == shape.m && other.n == shape.n && other.k == shape.k &&
-           other.typeD == shape.typeD && other.typeA == shape.typeA &&
-           other.typeB == shape.typeB && other.typeC == shape.typeC &&
-           other.satfinite == shape.satfinite;
-  });
+  auto same = std::find_if(
+      program.mmas.begin(), program.mmas.end(), [&](const MmaShape &other) {
+        return other.m == shape.m && other.n == shape.n && other.k == shape.k &&
+               other.typeD == shape.typeD && other.typeA == shape.typeA &&
+               other.typeB == shape.typeB && other.typeC == shape.typeC &&
+               other.satfinite == shape.satfinite;
+      });
   if (same != program.mmas.end())
     op.op.imm = static_cast<int32_t>(same - program.mmas.begin());
   else
@@ -755,7 +385,7 @@ void Lowering::multiply() {
       readPool(op, value);
 }
 
-// --- system calls ----------------------------------------------------------------------------------
+// --- system calls ------------------------------------------------------------
 
 void Lowering::systemCall() {
   const std::string &name = operand(1).text;
@@ -769,10 +399,13 @@ void Lowering::systemCall() {
   std::vector<Value> values;
   for (size_t i = 0; i < used; ++i) {
     unsigned bits = isAssert && i == 2 ? 32 : 64;
-    uint32_t id = arguments[i].kind == ptx::OperandKind::Variable ? resolveVariable(arguments[i].id) : 0;
+    uint32_t id = arguments[i].kind == ptx::OperandKind::Variable
+                      ? resolveVariable(arguments[i].id)
+                      : 0;
     auto stored = paramValues.find({id, 0});
     if (stored == paramValues.end() || stored->second.bits != bits)
-      malformed("argument " + std::to_string(i) + " of '" + name + "' was not stored");
+      malformed("argument " + std::to_string(i) + " of '" + name +
+                "' was not stored");
     Value value;
     value.reg = stored->second.reg;
     value.rows = bits == 64 ? 2 : 1;
@@ -782,10 +415,11 @@ void Lowering::systemCall() {
   if (isPrint && !operand(0).elements.empty() &&
       operand(0).elements[0].kind == ptx::OperandKind::Variable) {
     result = temporary(1);
-    paramValues[{resolveVariable(operand(0).elements[0].id), 0}] = {*result, 32};
+    paramValues[{resolveVariable(operand(0).elements[0].id), 0}] = {*result,
+                                                                    32};
   }
-  VirtualOp &op = emit(isPrint ? Opcode::Printf : Opcode::AssertFail, OpKind::Syscall,
-                       {Pipe::Lsu, LatencyClass::Syscall});
+  VirtualOp &op = emit(isPrint ? Opcode::Printf : Opcode::AssertFail,
+                       OpKind::Syscall, {Pipe::Lsu, LatencyClass::Syscall});
   write(op, Slot::Dst0, result);
   for (size_t i = 0; i < values.size(); ++i)
     read(op, static_cast<Slot>(static_cast<size_t>(Slot::Src0) + i), values[i]);
@@ -796,14 +430,15 @@ void Lowering::sleep() {
     unsupported();
   expectOperands(1, 1);
   Value time = source(operand(0), 'w');
-  VirtualOp &op = emit(Opcode::NanoSleep, OpKind::Control, {Pipe::Branch, LatencyClass::Branch});
+  VirtualOp &op = emit(Opcode::NanoSleep, OpKind::Control,
+                       {Pipe::Branch, LatencyClass::Branch});
   read(op, Slot::Src0, time);
 }
 
 void Lowering::trap() {
   expectOperands(0, 0);
-  emit(current->mnemonic == "trap" ? Opcode::Trap : Opcode::Brkpt, OpKind::Control,
-       {Pipe::Branch, LatencyClass::Branch});
+  emit(current->mnemonic == "trap" ? Opcode::Trap : Opcode::Brkpt,
+       OpKind::Control, {Pipe::Branch, LatencyClass::Branch});
 }
 
 /// Hints to the hardware that change no result.

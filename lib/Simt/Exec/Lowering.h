@@ -1,7 +1,7 @@
 //===- Lowering.h - From statements to virtual ops (internal) -------------===//
 //
-// Shared by Lower.cpp (the instruction table, moves, control flow) and
-// LowerEngine.cpp (instructions that the engine executes).
+// Lowering.cpp chooses a rule per statement and emits ops; LowerTable.cpp,
+// LowerMemory.cpp and LowerEngine.cpp hold the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,10 @@ namespace kperfir::simt {
 
 /// Where module variables lie, decided before the statements are lowered.
 struct MemoryLayout {
-  std::unordered_map<uint32_t, uint64_t> addresses; // variable id -> address in its space
-  std::unordered_map<uint32_t, uint32_t> params;    // variable id -> offset in the block
+  std::unordered_map<uint32_t, uint64_t>
+      addresses; // variable id -> address in its space
+  std::unordered_map<uint32_t, uint32_t>
+      params; // variable id -> offset in the block
 };
 
 /// Immediates and addresses as rows.
@@ -36,7 +38,8 @@ public:
 
 private:
   std::map<std::pair<unsigned, uint64_t>, RowIndex> index;
-  std::vector<uint32_t> words; // one per row of a 1-row constant, two words of a 2-row one
+  std::vector<uint32_t>
+      words; // one per row of a 1-row constant, two words of a 2-row one
   std::vector<uint8_t> widths;
 };
 
@@ -50,8 +53,8 @@ struct Value {
 
 class Lowering {
 public:
-  Lowering(const FlatKernel &kernel, const ControlFlow &flow, const MemoryLayout &layout,
-           Program &program, HostIsa isa);
+  Lowering(const FlatKernel &kernel, const ControlFlow &flow,
+           const MemoryLayout &layout, Program &program, HostIsa isa);
 
   /// Lowers every reachable block.
   void run();
@@ -62,7 +65,8 @@ public:
   ConstantPool constants;
 
 private:
-  // --- Lower.cpp: what the instruction table knows, moves, control flow ---
+  // --- LowerTable.cpp: what the instruction table knows, moves, control flow
+  // ------
   void statement(uint32_t index);
   void tableInstruction();
   void bind(const Semantics &row);
@@ -73,13 +77,15 @@ private:
   void paramStore();
   void setp();
   void set();
-  void compare(const std::string &mnemonic, Combine combine, std::optional<uint32_t> result,
+  void compare(const std::string &mnemonic, Combine combine,
+               std::optional<uint32_t> result,
                std::optional<uint32_t> complement);
   void branch();
   void branchTable();
   void ret();
 
-  // --- LowerEngine.cpp: what the engine executes ---
+  // --- LowerMemory.cpp and LowerEngine.cpp: what the engine executes
+  // -----------------------------
   void load();
   void store();
   void atomic();
@@ -88,7 +94,6 @@ private:
   void barrier();
   void clusterBarrier();
   void mbarrier();
-  void mbarrierArrive(VirtualOp &op, const std::vector<std::string_view> &words);
   void asyncCopy();
   void asyncGroup();
   void asyncArrive();
@@ -111,7 +116,7 @@ private:
   static const unsigned kEngineRuleCount;
   const Rule *findRule() const;
 
-  // --- emission ---
+  // --- emission --------------------------------------------------------------
   /// A new op for the current statement, under its guard.
   VirtualOp &emit(Opcode opcode, OpKind kind, Timing timing);
   VirtualOp &emit(const Semantics &row);
@@ -126,12 +131,12 @@ private:
   void writePool(VirtualOp &op, std::optional<uint32_t> reg);
   uint32_t temporary(uint8_t rows);
 
-  // --- operands ---
+  // --- operands --------------------------------------------------------------
   const ptx::Operand &operand(size_t i) const { return current->operands[i]; }
   size_t operandCount() const { return current->operands.size(); }
   void expectOperands(size_t least, size_t most) const;
-  /// What is read of an operand where the instruction takes `letter` (Semantics.h).
-  /// May emit helpers, so it comes before the op that reads it.
+  /// What is read of an operand where the instruction takes `letter`
+  /// (Semantics.h). May emit helpers, so it comes before the op that reads it.
   Value source(const ptx::Operand &operand, char letter);
   std::vector<Value> sources(const ptx::Operand &operand, char letter);
   Value immediate(const ptx::Operand &operand, char letter);
@@ -141,8 +146,8 @@ private:
   Value variableAddress(uint32_t id, int64_t offset, char letter);
   /// Register that is written; nothing for the sink.
   std::optional<uint32_t> target(const ptx::Operand &operand, char letter);
-  /// The same where the register may be wider than the value: the caller writes the
-  /// result and then calls widen().
+  /// The same where the register may be wider than the value: the caller writes
+  /// the result and then calls widen().
   struct WideTarget {
     std::optional<uint32_t> written; // what the op writes
     std::optional<uint32_t> final;   // the PTX register, if it is another one
@@ -150,13 +155,21 @@ private:
   };
   WideTarget wideTarget(const ptx::Operand &operand, unsigned bits);
   void widen(const WideTarget &target, Type type);
-  uint32_t virtualRegister(uint32_t id) const { return frame->registerBase + id; }
-  Type registerType(uint32_t id) const { return kernel.registers[virtualRegister(id)].type; }
+  uint32_t virtualRegister(uint32_t id) const {
+    return frame->registerBase + id;
+  }
+  Type registerType(uint32_t id) const {
+    return kernel.registers[virtualRegister(id)].type;
+  }
   uint32_t resolveVariable(uint32_t id) const;
-  const ptx::Variable &variable(uint32_t id) const { return kernel.module->variables[id]; }
+  const ptx::Variable &variable(uint32_t id) const {
+    return kernel.module->variables[id];
+  }
   /// Address operand: base into src[slot], offset returned.
-  int64_t readAddress(VirtualOp &op, Slot slot, const Value &base, const ptx::Operand &operand);
-  void setAddress(VirtualOp &op, const Value &base, const ptx::Operand &operand);
+  int64_t readAddress(VirtualOp &op, Slot slot, const Value &base,
+                      const ptx::Operand &operand);
+  void setAddress(VirtualOp &op, const Value &base,
+                  const ptx::Operand &operand);
   Value addressBase(const ptx::Operand &operand);
 
   std::vector<std::string_view> words() const;

@@ -20,7 +20,8 @@
 //   owned by the Program, shared by all warps, never written.
 //   `ExecContext::src(row)` hides the difference.
 //
-// Control flow. `pc` indexes `Program::ops`; ops keep the order of the PTX text.
+// Control flow. `pc` indexes `Program::ops`; ops keep the order of the PTX
+// text.
 //   Reconvergence is by IMMEDIATE POST-DOMINATOR: each Bra and BrxIdx carries
 //   the pc where its sides meet again (`reconvergence()`; kNoPc when they only
 //   meet at the exit). The engine keeps an IPDOM stack per warp. A direct
@@ -33,10 +34,10 @@
 //   `active` always has the guard applied already (`guardedMask`).
 //
 // Scoreboard. `slots(op)` lists what the op touches, as dense indices below
-//   `Program::numScoreboardSlots`: registers first (slot = row), then predicates
-//   (slot = numRows + predicate). First `numReads` entries (guard included),
-//   then `numWrites`. A wide register is read through its first row only and
-//   written through all its rows; constants do not appear.
+//   `Program::numScoreboardSlots`: registers first (slot = row), then
+//   predicates (slot = numRows + predicate). First `numReads` entries (guard
+//   included), then `numWrites`. A wide register is read through its first row
+//   only and written through all its rows; constants do not appear.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +54,8 @@
 
 namespace kperfir::simt {
 
-// Accessors are compiled into units for several instruction sets; a copy that is
-// not inlined could be shared between them.
+// Accessors are compiled into units for several instruction sets; a copy that
+// is not inlined could be shared between them.
 #define KPERFIR_SIMT_INLINE [[gnu::always_inline]] inline
 
 inline constexpr unsigned kWarpSize = 32;
@@ -65,7 +66,7 @@ using PredicateIndex = uint16_t;
 
 inline constexpr LaneMask kFullMask = 0xFFFFFFFFu;
 inline constexpr RowIndex kConstantBase = 0x8000;
-inline constexpr RowIndex kNoRow = 0xFFFF;              // sink `_`, or operand absent
+inline constexpr RowIndex kNoRow = 0xFFFF; // sink `_`, or operand absent
 inline constexpr PredicateIndex kNoPredicate = 0xFFFF;
 inline constexpr uint32_t kNoPc = 0xFFFFFFFFu;
 
@@ -81,18 +82,36 @@ inline constexpr uint64_t kWindowMask = 0xFFFF'0000'0000'0000;
 enum class Type : uint8_t {
   None,
   Pred,
-  B8, U8, S8,
-  B16, U16, S16,
-  B32, U32, S32,
-  B64, U64, S64,
+  B8,
+  U8,
+  S8,
+  B16,
+  U16,
+  S16,
+  B32,
+  U32,
+  S32,
+  B64,
+  U64,
+  S64,
   B128,
-  F16, BF16,
-  F16x2, BF16x2,
-  F32, F32x2, F64,
+  F16,
+  BF16,
+  F16x2,
+  BF16x2,
+  F32,
+  F32x2,
+  F64,
   TF32,
-  E4M3, E5M2, E4M3x2, E5M2x2,
-  U16x2, S16x2,
-  U4, S4, B1,
+  E4M3,
+  E5M2,
+  E4M3x2,
+  E5M2x2,
+  U16x2,
+  S16x2,
+  U4,
+  S4,
+  B1,
 };
 
 /// Bits of one value of `type`; 0 for None and Pred.
@@ -102,11 +121,11 @@ const char *typeName(Type type);
 
 enum class Space : uint8_t {
   Generic,
-  Global,       // .const is Global as well
-  Shared,       // shared::cta
+  Global, // .const is Global as well
+  Shared, // shared::cta
   SharedCluster,
   Local,
-  Param,        // only as a generic address taken by cvta.param
+  Param, // only as a generic address taken by cvta.param
 };
 
 /// How the engine treats an op.
@@ -126,91 +145,235 @@ enum class OpKind : uint8_t {
 ///   pool    = Program::pool[ext + i].
 enum class Opcode : uint16_t {
   Invalid,
-  // --- Register ---
-  Mov, MovSpecial, LdParam, Cvta, IsSpaceP, Mapa, Pack, Unpack,
-  Add, Sub, Mul, Mad, Mad24, Mul24, AddC, SubC, MadC, Sad, Div, Rem, Abs, Neg, Min, Max,
-  Popc, Clz, Bfind, Fns, Brev, Bfe, Bfi, Bmsk, Szext, Dp4a, Dp2a,
-  And, Or, Xor, Not, CNot, Lop3, Shl, Shr, Shf, Prmt,
-  Fma, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, CopySign, TestP,
-  Cvt, Set, Setp, Selp, Slct,
-  Shfl, Vote, Match, Redux, ActiveMask, Elect, CreatePolicy,
-  // --- Control ---
-  Bra,       // imm = target pc; ext = reconvergence pc; guard decides per lane
-  BrxIdx,    // src[0] = index; pool[0..width) is unused: targets are
-             //   Program::branchTargets[imm .. imm + width) ; ext = reconvergence pc
-  Ret,       // the active threads end (also PTX `exit`)
-  Trap, Brkpt,
+  // --- Register --------------------------------------------------------------
+  Mov,
+  MovSpecial,
+  LdParam,
+  Cvta,
+  IsSpaceP,
+  Mapa,
+  Pack,
+  Unpack,
+  Add,
+  Sub,
+  Mul,
+  Mad,
+  Mad24,
+  Mul24,
+  AddC,
+  SubC,
+  MadC,
+  Sad,
+  Div,
+  Rem,
+  Abs,
+  Neg,
+  Min,
+  Max,
+  Popc,
+  Clz,
+  Bfind,
+  Fns,
+  Brev,
+  Bfe,
+  Bfi,
+  Bmsk,
+  Szext,
+  Dp4a,
+  Dp2a,
+  And,
+  Or,
+  Xor,
+  Not,
+  CNot,
+  Lop3,
+  Shl,
+  Shr,
+  Shf,
+  Prmt,
+  Fma,
+  Rcp,
+  Sqrt,
+  Rsqrt,
+  Sin,
+  Cos,
+  Lg2,
+  Ex2,
+  Tanh,
+  CopySign,
+  TestP,
+  Cvt,
+  Set,
+  Setp,
+  Selp,
+  Slct,
+  Shfl,
+  Vote,
+  Match,
+  Redux,
+  ActiveMask,
+  Elect,
+  CreatePolicy,
+  // --- Control ---------------------------------------------------------------
+  Bra,    // imm = target pc; ext = reconvergence pc; guard decides per lane
+  BrxIdx, // src[0] = index; pool[0..width) is unused: targets are
+          //   Program::branchTargets[imm .. imm + width) ; ext = reconvergence
+          //   pc
+  Ret,    // the active threads end (also PTX `exit`)
+  Trap,
+  Brkpt,
   NanoSleep, // src[0] = nanoseconds
-  Nop,       // costs an issue slot, does nothing (hints: griddepcontrol, setmaxnreg, ...)
-  // --- Memory ---
-  Ld,        // pool[0..width) = destination rows (kNoRow: sink); width == 1: dst[0] as well
-             //   type = element as stored; S8/S16 sign-extend when the register is
-             //   wider (destBits() says how wide); kVolatile, sem, scope
-  St,        // pool[0..width) = value rows; width == 1: src[1] as well
-  Atom,      // dst[0] = old value (kNoRow: unused); sub = AtomicOp; src[1] = operand;
-             //   Cas: src[1] = compare, src[2] = new value. width > 1: pool[0..width) =
-             //   destination rows, pool[width..2*width) = operand rows. sem, scope
-  Red,       // as Atom without destination; width > 1: pool[0..width) = operand rows
-  Fence,     // sem, scope; sub = 1: fence.proxy.* and other fences that order nothing here
-  Prefetch,  // address; no effect, but the address may be checked
-  // --- Barrier ---
-  BarSync,   // src[0] = barrier id, src[1] = thread count or kNoRow; kAligned
-  BarArrive, // src[0] = barrier id, src[1] = thread count
-  BarRed,    // as BarSync; sub = BarReduce; predicate in: predSrc(), kPredSrcNegated;
-             //   out: dst[0] row (Popc) or dst[0] predicate (And, Or)
+  Nop, // costs an issue slot, does nothing (hints: griddepcontrol, setmaxnreg,
+       // ...)
+  // --- Memory ----------------------------------------------------------------
+  Ld, // pool[0..width) = destination rows (kNoRow: sink); width == 1: dst[0] as
+      // well
+      //   type = element as stored; S8/S16 sign-extend when the register is
+      //   wider (destBits() says how wide); kVolatile, sem, scope
+  St, // pool[0..width) = value rows; width == 1: src[1] as well
+  Atom, // dst[0] = old value (kNoRow: unused); sub = AtomicOp; src[1] =
+        // operand;
+        //   Cas: src[1] = compare, src[2] = new value. width > 1:
+        //   pool[0..width) = destination rows, pool[width..2*width) = operand
+        //   rows. sem, scope
+  Red, // as Atom without destination; width > 1: pool[0..width) = operand rows
+  Fence,    // sem, scope; sub = 1: fence.proxy.* and other fences that order
+            // nothing here
+  Prefetch, // address; no effect, but the address may be checked
+  // --- Barrier ---------------------------------------------------------------
+  BarSync,     // src[0] = barrier id, src[1] = thread count or kNoRow; kAligned
+  BarArrive,   // src[0] = barrier id, src[1] = thread count
+  BarRed,      // as BarSync; sub = BarReduce; predicate in: predSrc(),
+               // kPredSrcNegated;
+               //   out: dst[0] row (Popc) or dst[0] predicate (And, Or)
   BarWarpSync, // src[0] = member mask
-  ClusterArrive, ClusterWait, // sem in sem
-  MbarrierInit,      // address, src[1] = count
-  MbarrierInval,     // address
-  MbarrierArrive,    // address, dst[0] = state or kNoRow, src[1] = count (kNoRow: 1);
-                     //   sub: 0 plain, 1 .noComplete, 2 .expect_tx (src[1] = bytes), 3 drop
-  MbarrierExpectTx,  // address, src[1] = bytes
-  MbarrierTestWait,  // address, dst[0] = predicate, src[1] = state, or parity if kParity
-  MbarrierTryWait,   // the same; src[2] = suspend time hint or kNoRow
+  ClusterArrive,
+  ClusterWait,    // sem in sem
+  MbarrierInit,   // address, src[1] = count
+  MbarrierInval,  // address
+  MbarrierArrive, // address, dst[0] = state or kNoRow, src[1] = count (kNoRow:
+                  // 1);
+                  //   sub: 0 plain, 1 .noComplete, 2 .expect_tx (src[1] =
+                  //   bytes), 3 drop
+  MbarrierExpectTx, // address, src[1] = bytes
+  MbarrierTestWait, // address, dst[0] = predicate, src[1] = state, or parity if
+                    // kParity
+  MbarrierTryWait,  // the same; src[2] = suspend time hint or kNoRow
   MbarrierPendingCount, // dst[0], src[1] = state
-  // --- Async ---
-  CpAsync,       // address = shared destination; source: src[1] (64-bit row unless
-                 //   kSource32) + int32_t(ext); width = cp-size; src[2] = src-size row or kNoRow;
-                 //   ignore-src predicate: predSrc() or kNoPredicate; sub = 1 for .cg, 0 for .ca
+  // --- Async -----------------------------------------------------------------
+  CpAsync, // address = shared destination; source: src[1] (64-bit row unless
+           //   kSource32) + int32_t(ext); width = cp-size; src[2] = src-size
+           //   row or kNoRow; ignore-src predicate: predSrc() or kNoPredicate;
+           //   sub = 1 for .cg, 0 for .ca
   CpAsyncCommitGroup,
   CpAsyncWaitGroup, // imm = pending groups allowed
   CpAsyncWaitAll,
   CpAsyncMbarrierArrive, // address; kNoInc
-  // --- Matrix ---
-  LdMatrix,  // address; width = matrices (1, 2, 4); pool[0..width) = destination rows; kTranspose;
-             //   type B16 (m8n8) or B8 (m16n16, m8n16)
-  StMatrix,  // address; width; pool[0..width) = value rows; kTranspose
-  Mma,       // imm = index in Program::mmas; pool = D rows, A rows, B rows, C rows
+  // --- Matrix ----------------------------------------------------------------
+  LdMatrix, // address; width = matrices (1, 2, 4); pool[0..width) = destination
+            // rows; kTranspose;
+            //   type B16 (m8n8) or B8 (m16n16, m8n16)
+  StMatrix, // address; width; pool[0..width) = value rows; kTranspose
+  Mma, // imm = index in Program::mmas; pool = D rows, A rows, B rows, C rows
   MovMatrix, // dst[0], src[0] (.trans)
-  // --- Syscall ---
-  Printf,     // src[0] = format address, src[1] = arguments address (64-bit, generic); dst[0] = result
-  AssertFail, // src[0] = message, src[1] = file, src[2] = line (32-bit), src[3] = function
+  // --- Syscall ---------------------------------------------------------------
+  Printf,     // src[0] = format address, src[1] = arguments address (64-bit,
+              // generic); dst[0] = result
+  AssertFail, // src[0] = message, src[1] = file, src[2] = line (32-bit), src[3]
+              // = function
 };
 
 /// Family name for logs ("ld", "mma"). Full text: Program::instructions.
 const char *opcodeName(Opcode opcode);
 
-enum class AtomicOp : uint8_t { Add, Exch, Cas, Min, Max, Inc, Dec, And, Or, Xor };
+enum class AtomicOp : uint8_t {
+  Add,
+  Exch,
+  Cas,
+  Min,
+  Max,
+  Inc,
+  Dec,
+  And,
+  Or,
+  Xor
+};
 enum class BarReduce : uint8_t { Popc, And, Or };
-enum class MemSem : uint8_t { Weak, Relaxed, Acquire, Release, AcqRel, SeqCst, Volatile };
+enum class MemSem : uint8_t {
+  Weak,
+  Relaxed,
+  Acquire,
+  Release,
+  AcqRel,
+  SeqCst,
+  Volatile
+};
 enum class MemScope : uint8_t { Cta, Cluster, Gpu, Sys };
 
 /// Execution unit that the op occupies (timing).
-enum class Pipe : uint8_t { Alu, Fma, Half, Fp64, Sfu, Lsu, Tensor, Branch, Async, None };
+enum class Pipe : uint8_t {
+  Alu,
+  Fma,
+  Half,
+  Fp64,
+  Sfu,
+  Lsu,
+  Tensor,
+  Branch,
+  Async,
+  None
+};
 inline constexpr unsigned kNumPipes = 10;
 
 /// What the chip file gives (latency, slots) for. Ops that a real compiler
 /// expands (div, sqrt.rn, 64-bit multiply) have a class of their own.
 enum class LatencyClass : uint8_t {
-  Alu, Alu64, IntMul, IntMulWide, IntMul64, IntDiv32, IntDiv64,
-  Fma, Half, Fp64, Sfu, Ex2, DivApprox, DivFull, DivRn32, SqrtRn32, Div64Fp,
-  Convert, ConvertHalf, Predicate, Select, Mov, Special, Clock,
-  Shuffle, Vote, Match, Redux,
-  Branch, Barrier, Fence,
-  Load, Store, Atomic, LoadParam, LdMatrix, StMatrix, AsyncCopy, AsyncGroup, Mbarrier,
-  Mma, Syscall, Nop,
+  Alu,
+  Alu64,
+  IntMul,
+  IntMulWide,
+  IntMul64,
+  IntDiv32,
+  IntDiv64,
+  Fma,
+  Half,
+  Fp64,
+  Sfu,
+  Ex2,
+  DivApprox,
+  DivFull,
+  DivRn32,
+  SqrtRn32,
+  Div64Fp,
+  Convert,
+  ConvertHalf,
+  Predicate,
+  Select,
+  Mov,
+  Special,
+  Clock,
+  Shuffle,
+  Vote,
+  Match,
+  Redux,
+  Branch,
+  Barrier,
+  Fence,
+  Load,
+  Store,
+  Atomic,
+  LoadParam,
+  LdMatrix,
+  StMatrix,
+  AsyncCopy,
+  AsyncGroup,
+  Mbarrier,
+  Mma,
+  Syscall,
+  Nop,
 };
-inline constexpr unsigned kNumLatencyClasses = static_cast<unsigned>(LatencyClass::Nop) + 1;
+inline constexpr unsigned kNumLatencyClasses =
+    static_cast<unsigned>(LatencyClass::Nop) + 1;
 /// Key of the class in chip files ("int-div-32").
 const char *latencyClassName(LatencyClass latency);
 const char *pipeName(Pipe pipe);
@@ -226,8 +389,10 @@ enum OpFlag : uint16_t {
   kSource32 = 1 << 7,
   kNoInc = 1 << 8,
   kPredSrcNegated = 1 << 9,
-  kReadsClock = 1 << 10,   // set ExecContext::clock and globaltimer first; log lane 0 of dst[0]
-  kSynthetic = 1 << 11,    // helper of the next op with the same instruction: takes no time
+  kReadsClock = 1 << 10, // set ExecContext::clock and globaltimer first; log
+                         // lane 0 of dst[0]
+  kSynthetic = 1
+      << 11, // helper of the next op with the same instruction: takes no time
 };
 
 struct ExecContext;
@@ -244,20 +409,26 @@ struct MicroOp {
   RowIndex dst[2] = {kNoRow, kNoRow}; // row or predicate index, by opcode
   RowIndex src[4] = {kNoRow, kNoRow, kNoRow, kNoRow};
   int32_t imm = 0;
-  uint8_t width = 1;                  // vector elements, bytes, matrices: by opcode
+  uint8_t width = 1; // vector elements, bytes, matrices: by opcode
   Space space = Space::Generic;
-  uint8_t sub = 0;                    // sub-operation, by opcode
-  uint8_t order = 0;                  // MemSem | MemScope << 4
-  uint32_t slotBegin = 0;             // in Program::scoreboard
+  uint8_t sub = 0;        // sub-operation, by opcode
+  uint8_t order = 0;      // MemSem | MemScope << 4
+  uint32_t slotBegin = 0; // in Program::scoreboard
   uint8_t numReads = 0;
   uint8_t numWrites = 0;
   Pipe pipe = Pipe::None;
   LatencyClass latency = LatencyClass::Nop;
-  uint32_t ext = 0;                   // pool index, reconvergence pc, ...: by opcode
+  uint32_t ext = 0; // pool index, reconvergence pc, ...: by opcode
 
-  KPERFIR_SIMT_INLINE bool has(OpFlag flag) const { return (flags & flag) != 0; }
-  KPERFIR_SIMT_INLINE MemSem sem() const { return static_cast<MemSem>(order & 15); }
-  KPERFIR_SIMT_INLINE MemScope scope() const { return static_cast<MemScope>(order >> 4); }
+  KPERFIR_SIMT_INLINE bool has(OpFlag flag) const {
+    return (flags & flag) != 0;
+  }
+  KPERFIR_SIMT_INLINE MemSem sem() const {
+    return static_cast<MemSem>(order & 15);
+  }
+  KPERFIR_SIMT_INLINE MemScope scope() const {
+    return static_cast<MemScope>(order >> 4);
+  }
   /// Bra, BrxIdx: pc where the sides meet, or kNoPc.
   KPERFIR_SIMT_INLINE uint32_t reconvergence() const { return ext; }
   /// Predicate operand of BarRed, CpAsync: kept in src[3].
@@ -309,13 +480,20 @@ struct ExecContext {
   KPERFIR_SIMT_INLINE const uint64_t *src64(RowIndex row) const {
     return reinterpret_cast<const uint64_t *>(src(row));
   }
-  KPERFIR_SIMT_INLINE uint32_t *dst(RowIndex row) const { return rowBase[0] + size_t(row) * kWarpSize; }
-  KPERFIR_SIMT_INLINE uint64_t *dst64(RowIndex row) const { return reinterpret_cast<uint64_t *>(dst(row)); }
+  KPERFIR_SIMT_INLINE uint32_t *dst(RowIndex row) const {
+    return rowBase[0] + size_t(row) * kWarpSize;
+  }
+  KPERFIR_SIMT_INLINE uint64_t *dst64(RowIndex row) const {
+    return reinterpret_cast<uint64_t *>(dst(row));
+  }
 
-  KPERFIR_SIMT_INLINE LaneMask predicate(PredicateIndex index) const { return predicates[index]; }
+  KPERFIR_SIMT_INLINE LaneMask predicate(PredicateIndex index) const {
+    return predicates[index];
+  }
 
   /// Lanes of `mask` whose guard holds.
-  KPERFIR_SIMT_INLINE LaneMask guardedMask(const MicroOp &op, LaneMask mask) const {
+  KPERFIR_SIMT_INLINE LaneMask guardedMask(const MicroOp &op,
+                                           LaneMask mask) const {
     if (op.guard == kNoPredicate)
       return mask;
     LaneMask guard = predicates[op.guard];
@@ -326,7 +504,8 @@ struct ExecContext {
 /// Shape of one mma.sync. The pool has numD + numA + numB + numC rows.
 struct MmaShape {
   uint16_t m = 0, n = 0, k = 0;
-  Type typeD = Type::None, typeA = Type::None, typeB = Type::None, typeC = Type::None;
+  Type typeD = Type::None, typeA = Type::None, typeB = Type::None,
+       typeC = Type::None;
   uint8_t numD = 0, numA = 0, numB = 0, numC = 0; // registers per thread
   bool satfinite = false;
 };
@@ -336,7 +515,7 @@ struct Instruction {
   std::string text;     // one line, as written, guard included, no comment
   std::string mnemonic; // "ld.global.v4.b32"
   uint32_t ptxLine = 0;
-  uint32_t file = 0;    // index in Program::files; 0 = unknown (files[0] is "")
+  uint32_t file = 0; // index in Program::files; 0 = unknown (files[0] is "")
   uint32_t line = 0;
   uint32_t column = 0;
 };
@@ -374,7 +553,7 @@ struct GlobalVariable {
 
 struct Program {
   std::string kernel;
-  std::string target;           // "sm_80"
+  std::string target; // "sm_80"
   std::vector<MicroOp> ops;
   std::vector<uint32_t> instructionOf; // per op: index in instructions
   std::vector<Instruction> instructions;
@@ -388,7 +567,7 @@ struct Program {
   uint32_t numRows = 0;
   uint32_t numPredicates = 0;
   uint32_t numScoreboardSlots = 0;
-  uint32_t registers = 0;      // estimate per thread, 32-bit, from the live ranges
+  uint32_t registers = 0; // estimate per thread, 32-bit, from the live ranges
 
   std::vector<Parameter> params;
   uint32_t paramBytes = 0;
@@ -400,7 +579,7 @@ struct Program {
   uint32_t sharedBytes = 0;        // static
   uint32_t dynamicSharedBegin = 0; // where extern .shared starts
   std::vector<SharedVariable> shared;
-  uint32_t localBytes = 0;         // per thread
+  uint32_t localBytes = 0; // per thread
   std::vector<GlobalVariable> globals;
 
   /// 64-byte aligned rows of 32 words: constants.
@@ -416,7 +595,9 @@ struct Program {
   std::span<const uint16_t> writes(const MicroOp &op) const {
     return {scoreboard.data() + op.slotBegin + op.numReads, op.numWrites};
   }
-  const Instruction &instructionAt(uint32_t pc) const { return instructions[instructionOf[pc]]; }
+  const Instruction &instructionAt(uint32_t pc) const {
+    return instructions[instructionOf[pc]];
+  }
 };
 
 inline void ExecContext::bind(const Program &program) {
@@ -430,9 +611,10 @@ enum class HostIsa : uint8_t { Baseline, Avx2, Avx512 };
 HostIsa detectHostIsa();
 const char *hostIsaName(HostIsa isa);
 
-/// Parse `ptx` and lower its entry `kernel` (empty: the only one, or the first).
-/// Throws simt::Error. Same text, same program.
-std::shared_ptr<const Program> loadProgram(const std::string &ptx, const std::string &kernel = {},
+/// Parse `ptx` and lower its entry `kernel` (empty: the only one, or the
+/// first). Throws simt::Error. Same text, same program.
+std::shared_ptr<const Program> loadProgram(const std::string &ptx,
+                                           const std::string &kernel = {},
                                            HostIsa isa = detectHostIsa());
 
 } // namespace kperfir::simt

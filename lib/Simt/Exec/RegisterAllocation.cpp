@@ -1,9 +1,9 @@
 //===- RegisterAllocation.cpp - Linear scan over live intervals -----------===//
 //
-// Positions: op i reads at 2i and writes at 2i + 1. An interval has no holes: it
-// covers every block through which its register is alive. Liveness is that of a
-// single thread; writes are masked, so registers of the two sides of a divergent
-// branch may share a row.
+// Positions: op i reads at 2i and writes at 2i + 1. An interval has no holes:
+// it covers every block through which its register is alive. Liveness is that
+// of a single thread; writes are masked, so registers of the two sides of a
+// divergent branch may share a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,10 +84,11 @@ private:
 
 class Allocator {
 public:
-  Allocator(std::vector<VirtualOp> &ops, const std::vector<VirtualBlock> &blocks,
+  Allocator(std::vector<VirtualOp> &ops,
+            const std::vector<VirtualBlock> &blocks,
             const std::vector<VirtualRegister> &registers)
-      : ops(ops), blocks(blocks), registers(registers), intervals(registers.size()),
-        rows(registers.size(), kUnset) {}
+      : ops(ops), blocks(blocks), registers(registers),
+        intervals(registers.size()), rows(registers.size(), kUnset) {}
 
   Allocation run() {
     computeIntervals();
@@ -96,17 +97,21 @@ public:
       assign(op);
     result.numRows = general.size();
     result.numPredicates = predicates.size();
-    if (result.numRows >= kConstantBase || result.numPredicates >= kConstantBase)
-      throw Error(ErrorKind::Limit, "the kernel keeps " + std::to_string(result.numRows) +
-                                        " 32-bit registers alive; the SIMT device has " +
-                                        std::to_string(kConstantBase - 1));
+    if (result.numRows >= kConstantBase ||
+        result.numPredicates >= kConstantBase)
+      throw Error(ErrorKind::Limit,
+                  "the kernel keeps " + std::to_string(result.numRows) +
+                      " 32-bit registers alive; the SIMT device has " +
+                      std::to_string(kConstantBase - 1));
     return result;
   }
 
 private:
   /// A guarded write keeps the old value in some lanes, so it does not end the
   /// life of the former one, unless there is none on any path (`defined`).
-  static bool isPartial(const VirtualOp &op) { return op.op.guard != kNoPredicate; }
+  static bool isPartial(const VirtualOp &op) {
+    return op.op.guard != kNoPredicate;
+  }
 
   void computeIntervals() {
     size_t n = registers.size();
@@ -126,9 +131,11 @@ private:
       if (blocks[b].begin == blocks[b].end)
         continue;
       BitSet live = liveOut(b, liveIn);
-      live.each([&](uint32_t reg) { intervals[reg].cover(2 * blocks[b].end - 1); });
+      live.each(
+          [&](uint32_t reg) { intervals[reg].cover(2 * blocks[b].end - 1); });
       scanBackwards(b, live, /*record=*/true);
-      live.each([&](uint32_t reg) { intervals[reg].cover(2 * blocks[b].begin); });
+      live.each(
+          [&](uint32_t reg) { intervals[reg].cover(2 * blocks[b].begin); });
     }
   }
 
@@ -183,17 +190,19 @@ private:
     }
   }
 
-  /// Per op: the registers that nothing on any path to it has written and that it
-  /// writes under a guard.
-  std::vector<std::vector<uint32_t>> firstGuardedWrites(const VirtualBlock &block,
-                                                        const BitSet &definedBefore) const {
+  /// Per op: the registers that nothing on any path to it has written and that
+  /// it writes under a guard.
+  std::vector<std::vector<uint32_t>>
+  firstGuardedWrites(const VirtualBlock &block,
+                     const BitSet &definedBefore) const {
     std::vector<std::vector<uint32_t>> result(block.end - block.begin);
     std::set<uint32_t> written;
     for (uint32_t i = block.begin; i < block.end; ++i)
       for (const Reference &reference : ops[i].references) {
         if (!reference.isDefinition)
           continue;
-        bool isFirst = !definedBefore.test(reference.reg) && written.insert(reference.reg).second;
+        bool isFirst = !definedBefore.test(reference.reg) &&
+                       written.insert(reference.reg).second;
         if (isFirst && isPartial(ops[i]))
           result[i - block.begin].push_back(reference.reg);
       }
@@ -206,7 +215,8 @@ private:
       if (intervals[reg].start != kUnset)
         order.push_back(reg);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::pair(intervals[a].start, a) < std::pair(intervals[b].start, b);
+      return std::pair(intervals[a].start, a) <
+             std::pair(intervals[b].start, b);
     });
     std::multimap<uint32_t, uint32_t> active; // end -> register
     uint32_t alive = 0;
@@ -229,7 +239,8 @@ private:
           }
       } else {
         bool isPredicate = registers[reg].rows == 0;
-        rows[reg] = (isPredicate ? predicates : general).take(isPredicate ? 1 : registers[reg].rows);
+        rows[reg] = (isPredicate ? predicates : general)
+                        .take(isPredicate ? 1 : registers[reg].rows);
         alive += registers[reg].rows;
         result.pressure = std::max(result.pressure, alive);
       }
@@ -255,7 +266,8 @@ private:
         continue;
       }
       const Interval &interval = intervals[reference.reg];
-      if (interval.end == start - 1 && registers[reference.reg].rows == registers[reg].rows)
+      if (interval.end == start - 1 &&
+          registers[reference.reg].rows == registers[reg].rows)
         candidate = reference.reg;
     }
     return definitions == 1 ? candidate : kUnset;
@@ -283,7 +295,8 @@ private:
         op.pool[reference.poolIndex] = row;
         break;
       default:
-        op.op.src[static_cast<unsigned>(reference.slot) - static_cast<unsigned>(Slot::Src0)] = row;
+        op.op.src[static_cast<unsigned>(reference.slot) -
+                  static_cast<unsigned>(Slot::Src0)] = row;
       }
     }
   }
@@ -293,14 +306,16 @@ private:
   const std::vector<VirtualRegister> &registers;
   std::vector<Interval> intervals;
   std::vector<uint32_t> rows;
-  std::vector<std::vector<std::vector<uint32_t>>> firstWrites; // by block and op
+  std::vector<std::vector<std::vector<uint32_t>>>
+      firstWrites; // by block and op
   RowPool general, predicates;
   Allocation result;
 };
 
 } // namespace
 
-Allocation allocateRegisters(std::vector<VirtualOp> &ops, const std::vector<VirtualBlock> &blocks,
+Allocation allocateRegisters(std::vector<VirtualOp> &ops,
+                             const std::vector<VirtualBlock> &blocks,
                              const std::vector<VirtualRegister> &registers) {
   return Allocator(ops, blocks, registers).run();
 }

@@ -3,7 +3,7 @@
 // One row per instruction form that only touches registers: its mnemonic, its
 // operands and the function that executes it for a warp. The rows live in one
 // file per family (Integer.cpp, Float.cpp, ...), each compiled once per host
-// instruction set. Instructions that the engine executes have no row; Lower.cpp
+// instruction set. Instructions that the engine executes have no row; the lowering
 // knows them.
 //
 //===----------------------------------------------------------------------===//
@@ -83,14 +83,52 @@ InstructionSet instructionSet(HostIsa isa);
 
 /// Special registers, the operand of MovSpecial (MicroOp::sub).
 enum class SpecialRegister : uint8_t {
-  TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ,
-  LaneId, WarpId, NWarpId, SmId, NSmId, GridId,
-  LaneMaskEq, LaneMaskLt, LaneMaskLe, LaneMaskGt, LaneMaskGe,
-  ClusterIdX, ClusterIdY, ClusterIdZ, NClusterIdX, NClusterIdY, NClusterIdZ,
-  ClusterCtaidX, ClusterCtaidY, ClusterCtaidZ, ClusterNctaidX, ClusterNctaidY, ClusterNctaidZ,
-  ClusterCtaRank, ClusterNctaRank, IsExplicitCluster,
-  DynamicSmemSize, TotalSmemSize,
-  Clock, ClockHi, Clock64, GlobalTimer, GlobalTimerLo, GlobalTimerHi,
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  LaneId,
+  WarpId,
+  NWarpId,
+  SmId,
+  NSmId,
+  GridId,
+  LaneMaskEq,
+  LaneMaskLt,
+  LaneMaskLe,
+  LaneMaskGt,
+  LaneMaskGe,
+  ClusterIdX,
+  ClusterIdY,
+  ClusterIdZ,
+  NClusterIdX,
+  NClusterIdY,
+  NClusterIdZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtaRank,
+  ClusterNctaRank,
+  IsExplicitCluster,
+  DynamicSmemSize,
+  TotalSmemSize,
+  Clock,
+  ClockHi,
+  Clock64,
+  GlobalTimer,
+  GlobalTimerLo,
+  GlobalTimerHi,
 };
 
 } // namespace kperfir::simt

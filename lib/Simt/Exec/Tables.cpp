@@ -5,8 +5,9 @@
 namespace kperfir::simt::KPERFIR_SIMT_ISA {
 
 const Table *const kFamilies[] = {
-    &kDataTable,   &kIntegerTable, &kLogicTable,   &kFloatTable,   &kDoubleTable,
-    &kApproxTable, &kHalfTable,    &kCompareTable, &kConvertTable, &kCollectiveTable,
+    &kDataTable,    &kIntegerTable,    &kLogicTable, &kFloatTable,
+    &kDoubleTable,  &kApproxTable,     &kHalfTable,  &kCompareTable,
+    &kConvertTable, &kCollectiveTable,
 };
 const unsigned kFamilyCount = sizeof kFamilies / sizeof *kFamilies;
 

@@ -29,9 +29,9 @@ struct VirtualRegister {
 
 struct VirtualOp {
   MicroOp op;
-  uint32_t statement = 0;            // of the flat kernel
+  uint32_t statement = 0; // of the flat kernel
   std::vector<Reference> references;
-  std::vector<RowIndex> pool;        // constants and sinks are in place already
+  std::vector<RowIndex> pool; // constants and sinks are in place already
 };
 
 /// Ops of one basic block: [begin, end).
@@ -51,7 +51,8 @@ struct Allocation {
 /// equal size that dies there, if the op only touches registers; otherwise the
 /// rows of destinations and sources are disjoint.
 /// Throws simt::Error (Limit) when the rows do not fit RowIndex.
-Allocation allocateRegisters(std::vector<VirtualOp> &ops, const std::vector<VirtualBlock> &blocks,
+Allocation allocateRegisters(std::vector<VirtualOp> &ops,
+                             const std::vector<VirtualBlock> &blocks,
                              const std::vector<VirtualRegister> &registers);
 
 } // namespace kperfir::simt

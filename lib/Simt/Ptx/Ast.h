@@ -68,8 +68,9 @@ struct Register {
 
 struct Label {
   std::string name;
-  uint32_t statement = 0;             // index in Function::body
-  std::vector<uint32_t> branchTargets; // label ids, if this is a .branchtargets table
+  uint32_t statement = 0; // index in Function::body
+  std::vector<uint32_t>
+      branchTargets; // label ids, if this is a .branchtargets table
   bool isTable = false;
 };
 
@@ -82,7 +83,7 @@ struct Variable {
   uint32_t align = 1;
   uint64_t bytes = 0;
   bool isExternal = false;
-  bool isUnsized = false; // `name[]`
+  bool isUnsized = false;           // `name[]`
   std::vector<uint8_t> initialiser; // little-endian, may be shorter than bytes
   struct Relocation {
     uint64_t at;
@@ -99,7 +100,7 @@ struct Function {
   bool isDefined = false;
   bool isNoReturn = false;
   uint32_t ptxLine = 0;
-  std::vector<uint32_t> params;  // variable ids, VariableSpace::Param
+  std::vector<uint32_t> params; // variable ids, VariableSpace::Param
   std::vector<uint32_t> returns;
   std::vector<uint32_t> variables; // .local and .shared ones declared inside
   std::vector<Register> registers;

@@ -13,8 +13,8 @@ namespace {
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isWordStart(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%' ||
-         c == '.';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         c == '$' || c == '%' || c == '.';
 }
 bool isWordPart(char c) { return isWordStart(c) || isDigit(c); }
 int hexValue(char c) {
@@ -63,7 +63,8 @@ private:
         skipLineComment();
       else if (c == '/' && at(1) == '*')
         skipBlockComment();
-      else if (c != ' ' && c != '\t' && c != '\r' && c != '\f' && c != '\v' && c != '\0')
+      else if (c != ' ' && c != '\t' && c != '\r' && c != '\f' && c != '\v' &&
+               c != '\0')
         return;
     }
   }
@@ -104,7 +105,8 @@ private:
       string(token);
       return token;
     } else {
-      if (std::string_view("{}[]()<>,;:=+-*/|&^~!@?").find(c) == std::string_view::npos)
+      if (std::string_view("{}[]()<>,;:=+-*/|&^~!@?").find(c) ==
+          std::string_view::npos)
         fail(std::string("character '") + c + "' does not belong in PTX");
       token.kind = TokenKind::Punct;
       ++pos;
@@ -115,7 +117,8 @@ private:
 
   /// `a::b` is one word, `a:` is a word and a colon.
   void word() {
-    while (isWordPart(at()) || (at() == ':' && at(1) == ':' && isWordPart(at(2))))
+    while (isWordPart(at()) ||
+           (at() == ':' && at(1) == ':' && isWordPart(at(2))))
       pos += at() == ':' ? 2 : 1;
   }
 
@@ -147,7 +150,8 @@ private:
     else if (at() == '0' && isDigit(at(1)))
       base = 8;
     size_t digits = 0;
-    for (; hexValue(at()) >= 0 && hexValue(at()) < static_cast<int>(base); ++pos, ++digits)
+    for (; hexValue(at()) >= 0 && hexValue(at()) < static_cast<int>(base);
+         ++pos, ++digits)
       token.bits = token.bits * base + static_cast<unsigned>(hexValue(at()));
     if (digits == 0)
       fail("integer literal without digits");
@@ -162,7 +166,8 @@ private:
     pos += 2;
     for (int i = 0; i < digits; ++i, ++pos) {
       if (hexValue(at()) < 0)
-        fail("hexadecimal float literal needs " + std::to_string(digits) + " digits");
+        fail("hexadecimal float literal needs " + std::to_string(digits) +
+             " digits");
       token.bits = token.bits << 4 | static_cast<unsigned>(hexValue(at()));
     }
   }
@@ -173,12 +178,14 @@ private:
       ++i;
     if (at(i) == '.')
       return true;
-    return (at(i) | 0x20) == 'e' && (isDigit(at(i + 1)) || at(i + 1) == '-' || at(i + 1) == '+');
+    return (at(i) | 0x20) == 'e' &&
+           (isDigit(at(i + 1)) || at(i + 1) == '-' || at(i + 1) == '+');
   }
 
   void decimalFloat(Token &token) {
     double value = 0;
-    auto [end, error] = std::from_chars(source.data() + pos, source.data() + source.size(), value);
+    auto [end, error] = std::from_chars(source.data() + pos,
+                                        source.data() + source.size(), value);
     if (error != std::errc())
       fail("decimal float literal is out of range");
     token.kind = TokenKind::Float64;
@@ -194,6 +201,8 @@ private:
 
 } // namespace
 
-std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(std::string_view source) {
+  return Lexer(source).run();
+}
 
 } // namespace kperfir::simt::ptx

@@ -16,7 +16,7 @@
 namespace kperfir::simt::ptx {
 
 enum class TokenKind : uint8_t {
-  Word,    // identifier, register, directive or mnemonic, dots and `::` included
+  Word, // identifier, register, directive or mnemonic, dots and `::` included
   Integer, // value in bits
   Float32, // 0f........: bit pattern in bits
   Float64, // 0d................ or decimal: bit pattern in bits
@@ -33,8 +33,12 @@ struct Token {
   std::string_view text; // into the source
   uint64_t bits = 0;
 
-  bool is(char punct) const { return kind == TokenKind::Punct && text[0] == punct; }
-  bool isWord(std::string_view word) const { return kind == TokenKind::Word && text == word; }
+  bool is(char punct) const {
+    return kind == TokenKind::Punct && text[0] == punct;
+  }
+  bool isWord(std::string_view word) const {
+    return kind == TokenKind::Word && text == word;
+  }
 };
 
 /// All tokens of `source`, which must outlive them; the last one is End.

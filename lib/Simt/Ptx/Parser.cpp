@@ -35,12 +35,14 @@ struct Scope {
   std::unordered_map<std::string_view, uint32_t> registers;
   std::unordered_map<std::string_view, RegisterRange> ranges; // `%r<10>`
   std::unordered_map<std::string_view, uint32_t> variables;
-  std::map<std::string_view, uint32_t> labels; // ordered: ids move in name order
+  std::map<std::string_view, uint32_t>
+      labels; // ordered: ids move in name order
 };
 
 class Parser {
 public:
-  explicit Parser(std::string_view source) : source(source), tokens(tokenize(source)) {}
+  explicit Parser(std::string_view source)
+      : source(source), tokens(tokenize(source)) {}
 
   Module run() {
     scopes.emplace_back();
@@ -77,7 +79,8 @@ private:
   }
   void expect(char punct, const char *context) {
     if (!accept(punct))
-      fail(std::string("expected '") + punct + "' " + context + ", found " + spell(peek()));
+      fail(std::string("expected '") + punct + "' " + context + ", found " +
+           spell(peek()));
   }
   std::string_view expectWord(const char *what) {
     if (peek().kind != TokenKind::Word)
@@ -96,7 +99,9 @@ private:
     return "'" + std::string(token.text) + "'";
   }
 
-  [[noreturn]] void fail(const std::string &message) const { failAt(peek().line, message); }
+  [[noreturn]] void fail(const std::string &message) const {
+    failAt(peek().line, message);
+  }
   [[noreturn]] void failAt(uint32_t line, const std::string &message) const {
     ErrorSite site;
     site.ptxLine = line;
@@ -114,7 +119,8 @@ private:
     else if (word == ".target")
       target();
     else if (word == ".address_size")
-      module.addressSize = static_cast<uint32_t>(expectInteger("an address size"));
+      module.addressSize =
+          static_cast<uint32_t>(expectInteger("an address size"));
     else if (word == ".file")
       file();
     else if (word == ".section")
@@ -130,11 +136,13 @@ private:
     else if (auto space = variableSpace(word))
       variables(*space, /*local=*/false);
     else
-      failAt(peek().line, "directive '" + std::string(word) + "' is not known at module scope");
+      failAt(peek().line, "directive '" + std::string(word) +
+                              "' is not known at module scope");
   }
 
   static bool isLinkage(std::string_view word) {
-    return word == ".visible" || word == ".extern" || word == ".weak" || word == ".common";
+    return word == ".visible" || word == ".extern" || word == ".weak" ||
+           word == ".common";
   }
 
   std::string versionText() {
@@ -201,8 +209,8 @@ private:
     return std::nullopt;
   }
 
-  /// `.align 8 .v2 .f32` and pointer annotations; fills type, align and bytes of
-  /// one element.
+  /// `.align 8 .v2 .f32` and pointer annotations; fills type, align and bytes
+  /// of one element.
   Variable variableType(VariableSpace space) {
     Variable variable;
     variable.space = space;
@@ -271,7 +279,8 @@ private:
       variable.bytes = 0;
     auto id = static_cast<uint32_t>(module.variables.size());
     module.variables.push_back(std::move(variable));
-    // A definition replaces its earlier declaration for everything that follows.
+    // A definition replaces its earlier declaration for everything that
+    // follows.
     scopes.back().variables[name] = id;
     return id;
   }
@@ -292,10 +301,12 @@ private:
       Operand constant = immediate();
       value = constant.bits;
       if (constant.literal == Literal::Float64 && elementBytes == 4)
-        value = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(value)));
+        value = std::bit_cast<uint32_t>(
+            static_cast<float>(std::bit_cast<double>(value)));
     }
     for (uint32_t i = 0; i < elementBytes; ++i)
-      variable.initialiser.push_back(i < 8 ? static_cast<uint8_t>(value >> 8 * i) : 0);
+      variable.initialiser.push_back(
+          i < 8 ? static_cast<uint8_t>(value >> 8 * i) : 0);
   }
 
   void relocation(Variable &variable, uint32_t elementBytes) {
@@ -305,8 +316,10 @@ private:
       name = expectWord("a variable");
     auto found = lookup(&Scope::variables, name);
     if (!found)
-      fail("initial value refers to '" + std::string(name) + "', which is not a variable");
-    Variable::Relocation entry{variable.initialiser.size(), *found, 0, elementBytes};
+      fail("initial value refers to '" + std::string(name) +
+           "', which is not a variable");
+    Variable::Relocation entry{variable.initialiser.size(), *found, 0,
+                               elementBytes};
     if (isGeneric)
       expect(')', "after generic(");
     if (accept('+'))
@@ -333,7 +346,8 @@ private:
     while (!accept(')')) {
       std::string_view word = expectWord(".param");
       if (word != ".param")
-        fail("parameters in '" + std::string(word) + "' are not supported, only .param");
+        fail("parameters in '" + std::string(word) +
+             "' are not supported, only .param");
       ids.push_back(declare(variableType(VariableSpace::Param)));
       if (!peek().is(')'))
         expect(',', "between parameters");
@@ -377,7 +391,8 @@ private:
       else if (word == ".reqnctapercluster")
         current->clusterDim = dimensions();
       else if (word == ".minnctapersm")
-        current->minNctaPerSm = static_cast<uint32_t>(expectInteger("a CTA count"));
+        current->minNctaPerSm =
+            static_cast<uint32_t>(expectInteger("a CTA count"));
       else if (word == ".noreturn")
         current->isNoReturn = true;
       else if (word == ".maxnreg" || word == ".maxclusterrank")
@@ -441,7 +456,8 @@ private:
       registers();
     else if (auto space = variableSpace(word))
       variables(*space, /*local=*/true);
-    else if (word == ".pragma" || word == ".callprototype" || word == ".calltargets")
+    else if (word == ".pragma" || word == ".callprototype" ||
+             word == ".calltargets")
       skipStatement();
     else if (word == ".branchtargets")
       branchTargets();
@@ -449,7 +465,8 @@ private:
       fail("directive '" + std::string(word) + "' is not known in a function");
   }
 
-  /// `.loc file line column [, function_name label, inlined_at file line column]`
+  /// `.loc file line column [, function_name label, inlined_at file line
+  /// column]`
   void loc(bool ignore) {
     SourceLocation parsed;
     parsed.file = static_cast<uint32_t>(expectInteger("a file number"));
@@ -493,10 +510,12 @@ private:
       uint64_t count = expectInteger("a register count");
       expect('>', "after the register count");
       if (count > kMaxRegisters - current->registers.size())
-        fail("more than " + std::to_string(kMaxRegisters) + " registers in one function");
+        fail("more than " + std::to_string(kMaxRegisters) +
+             " registers in one function");
       scopes.back().ranges[name] = {first, count};
       for (uint64_t i = 0; i < count; ++i)
-        current->registers.push_back({std::string(name) + std::to_string(i), *type});
+        current->registers.push_back(
+            {std::string(name) + std::to_string(i), *type});
     } while (accept(','));
     expect(';', "after registers");
   }
@@ -504,9 +523,11 @@ private:
   // --- names -----------------------------------------------------------------
 
   template <class Map>
-  std::optional<uint32_t> lookup(Map Scope::*member, std::string_view name) const {
+  std::optional<uint32_t> lookup(Map Scope::*member,
+                                 std::string_view name) const {
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
-      if (auto found = ((*scope).*member).find(name); found != ((*scope).*member).end())
+      if (auto found = ((*scope).*member).find(name);
+          found != ((*scope).*member).end())
         return found->second;
     return std::nullopt;
   }
@@ -516,10 +537,11 @@ private:
     while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9')
       --digits;
     for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-      if (auto found = scope->registers.find(name); found != scope->registers.end())
+      if (auto found = scope->registers.find(name);
+          found != scope->registers.end())
         return found->second;
-      // `%r<20>` declares %r0..%r19; `a1<20>` declares a10..a119: the digits that
-      // belong to the prefix are not known, so try every split.
+      // `%r<20>` declares %r0..%r19; `a1<20>` declares a10..a119: the digits
+      // that belong to the prefix are not known, so try every split.
       for (size_t split = digits; split < name.size(); ++split) {
         auto range = scope->ranges.find(name.substr(0, split));
         if (range == scope->ranges.end() || name.size() - split > 9)
@@ -527,7 +549,8 @@ private:
         uint64_t number = 0;
         for (char c : name.substr(split))
           number = number * 10 + static_cast<unsigned>(c - '0');
-        if (number < range->second.count && (name[split] != '0' || name.size() - split == 1))
+        if (number < range->second.count &&
+            (name[split] != '0' || name.size() - split == 1))
           return range->second.first + static_cast<uint32_t>(number);
       }
     }
@@ -602,7 +625,8 @@ private:
 
   void checkLabels(Function &function) {
     for (Label &label : function.labels)
-      label.statement = std::min(label.statement, static_cast<uint32_t>(function.body.size()));
+      label.statement = std::min(label.statement,
+                                 static_cast<uint32_t>(function.body.size()));
   }
 
   // --- instructions ----------------------------------------------------------
@@ -792,14 +816,17 @@ private:
     std::string result;
     bool blank = false;
     for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '/' && i + 1 < text.size() && (text[i + 1] == '/' || text[i + 1] == '*')) {
+      if (text[i] == '/' && i + 1 < text.size() &&
+          (text[i + 1] == '/' || text[i + 1] == '*')) {
         bool isLine = text[i + 1] == '/';
         size_t end = text.find(isLine ? "\n" : "*/", i + 2);
-        i = end == std::string_view::npos ? text.size() : end + (isLine ? 0 : 1);
+        i = end == std::string_view::npos ? text.size()
+                                          : end + (isLine ? 0 : 1);
         blank = true;
         continue;
       }
-      if (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r') {
+      if (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' ||
+          text[i] == '\r') {
         blank = true;
         continue;
       }
@@ -818,7 +845,8 @@ private:
   std::vector<Scope> scopes;
   Function *current = nullptr;
   SourceLocation location;
-  std::vector<std::pair<uint32_t, uint32_t>> aliases; // label id -> id in an outer scope
+  std::vector<std::pair<uint32_t, uint32_t>>
+      aliases; // label id -> id in an outer scope
   std::vector<uint32_t> labelLines;
   uint32_t lastLabel = kUndefined;
   unsigned linkage = 0; // .extern seen

@@ -18,7 +18,8 @@ Token only(std::string_view text) {
 }
 
 TEST(Lexer, KeepsDotsAndDoubleColonsInWords) {
-  EXPECT_EQ(only("ld.global.L1::evict_last.v4.b32").text, "ld.global.L1::evict_last.v4.b32");
+  EXPECT_EQ(only("ld.global.L1::evict_last.v4.b32").text,
+            "ld.global.L1::evict_last.v4.b32");
   EXPECT_EQ(only("%tid.x").text, "%tid.x");
   EXPECT_EQ(only("$L__BB0_3").text, "$L__BB0_3");
 }
@@ -54,7 +55,8 @@ TEST(Lexer, SkipsCommentsAndCountsLines) {
 }
 
 TEST(Lexer, MarksInlineAssembly) {
-  std::vector<Token> tokens = tokenize("a\n// begin inline asm\nb\n// end inline asm\nc");
+  std::vector<Token> tokens =
+      tokenize("a\n// begin inline asm\nb\n// end inline asm\nc");
   EXPECT_FALSE(tokens[0].inlineAsm);
   EXPECT_TRUE(tokens[1].inlineAsm);
   EXPECT_FALSE(tokens[2].inlineAsm);

@@ -18,14 +18,16 @@ constexpr const char *kRegisters = R"(
   .reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %rd<8>;
 )";
 
-std::shared_ptr<const Program> load(const std::string &body, const std::string &module = {}) {
-  return loadProgram(".version 8.8\n.target sm_80\n.address_size 64\n" + module +
-                     "\n.visible .entry k(.param .u64 a, .param .u32 n)\n{" + kRegisters + body +
-                     "\n}\n");
+std::shared_ptr<const Program> load(const std::string &body,
+                                    const std::string &module = {}) {
+  return loadProgram(".version 8.8\n.target sm_80\n.address_size 64\n" +
+                     module +
+                     "\n.visible .entry k(.param .u64 a, .param .u32 n)\n{" +
+                     kRegisters + body + "\n}\n");
 }
 
-void expectError(ErrorKind kind, const std::string &body, const std::string &message,
-                 const std::string &module = {}) {
+void expectError(ErrorKind kind, const std::string &body,
+                 const std::string &message, const std::string &module = {}) {
   try {
     load(body, module);
     ADD_FAILURE() << "loaded: " << body;
@@ -53,23 +55,27 @@ TEST(Lowering, LaysOutParameters) {
 }
 
 TEST(Lowering, SharesEqualConstants) {
-  auto program = load("add.s32 %r1, %r2, 7; add.s32 %r3, %r1, 7; add.s64 %rd1, %rd2, 7; ret;");
+  auto program = load(
+      "add.s32 %r1, %r2, 7; add.s32 %r3, %r1, 7; add.s64 %rd1, %rd2, 7; ret;");
   EXPECT_EQ(program->ops[0].src[1], program->ops[1].src[1]);
   EXPECT_NE(program->ops[0].src[1], program->ops[2].src[1]);
   EXPECT_GE(program->ops[0].src[1], kConstantBase);
   EXPECT_EQ(program->numConstantRows, 3u);
-  const uint32_t *row = program->constants + (program->ops[2].src[1] - kConstantBase) * kWarpSize;
+  const uint32_t *row =
+      program->constants + (program->ops[2].src[1] - kConstantBase) * kWarpSize;
   EXPECT_EQ(row[2 * 31], 7u);
   EXPECT_EQ(row[2 * 31 + 1], 0u);
 }
 
 TEST(Lowering, PlacesSharedMemory) {
   auto program = load("mov.b32 %r1, dyn; mov.b32 %r2, b; ret;",
-                      ".extern .shared .align 128 .b8 dyn[]; .shared .align 4 .b8 c[6]; .shared .u64 b;");
+                      ".extern .shared .align 128 .b8 dyn[]; .shared .align 4 "
+                      ".b8 c[6]; .shared .u64 b;");
   EXPECT_EQ(program->sharedBytes, 16u);
   EXPECT_EQ(program->dynamicSharedBegin, 128u);
   auto value = [&](unsigned pc) {
-    return program->constants[(program->ops[pc].src[0] - kConstantBase) * kWarpSize];
+    return program
+        ->constants[(program->ops[pc].src[0] - kConstantBase) * kWarpSize];
   };
   EXPECT_EQ(value(0), 128u);
   EXPECT_EQ(value(1), 8u);
@@ -82,7 +88,8 @@ TEST(Lowering, InitialisesGlobals) {
   EXPECT_EQ(program->globals[0].data[1], 2);
   EXPECT_EQ(program->globals[0].data[2], 0);
   uint64_t pointer;
-  std::copy_n(program->globals[1].data, 8, reinterpret_cast<uint8_t *>(&pointer));
+  std::copy_n(program->globals[1].data, 8,
+              reinterpret_cast<uint8_t *>(&pointer));
   EXPECT_EQ(pointer, reinterpret_cast<uint64_t>(program->globals[0].data));
   EXPECT_FALSE(program->globals[1].writable);
 }
@@ -131,7 +138,8 @@ TEST(Lowering, LoopMeetsBehindIt) {
 }
 
 TEST(Lowering, ReadsBranchTables) {
-  auto program = load("ts: .branchtargets a, b; brx.idx %r0, ts; a: ret; b: trap;");
+  auto program =
+      load("ts: .branchtargets a, b; brx.idx %r0, ts; a: ret; b: trap;");
   EXPECT_EQ(program->ops[0].width, 2);
   EXPECT_EQ(program->branchTargets[program->ops[0].imm + 1], 2u);
 }
@@ -182,7 +190,8 @@ TEST(Lowering, ValueLivesThroughALoop) {
 TEST(Lowering, ReusesRowsOfDeadRegisters) {
   std::string body = "ld.param.b32 %r0, [n];";
   for (int i = 1; i < 40; ++i)
-    body += "add.u32 %r" + std::to_string(i) + ", %r" + std::to_string(i - 1) + ", 1;";
+    body += "add.u32 %r" + std::to_string(i) + ", %r" + std::to_string(i - 1) +
+            ", 1;";
   auto program = load(body + "st.shared.b32 [%r39], %r39; ret;");
   EXPECT_EQ(program->numRows, 1u);
 }
@@ -197,7 +206,8 @@ TEST(Lowering, ScoreboardNamesRowsAndPredicates) {
   EXPECT_EQ(p.writes(p.ops[0]).size(), 2u);
   EXPECT_THAT(p.reads(p.ops[1]), ElementsAre(p.ops[0].dst[0]));
   EXPECT_THAT(p.writes(p.ops[1]), ElementsAre(p.numRows + p.ops[1].dst[0]));
-  EXPECT_THAT(p.reads(p.ops[2]), ElementsAre(p.ops[0].dst[0], p.numRows + p.ops[2].guard));
+  EXPECT_THAT(p.reads(p.ops[2]),
+              ElementsAre(p.ops[0].dst[0], p.numRows + p.ops[2].guard));
   EXPECT_EQ(p.numScoreboardSlots, p.numRows + p.numPredicates);
 }
 
@@ -229,11 +239,12 @@ TEST(Lowering, RejectsRecursion) {
 }
 
 TEST(Lowering, LowersPrintfAndAssert) {
-  auto program = load(R"(
+  auto program = load(
+      R"(
     { .param .b64 p0; .param .b64 p1; .param .b32 r0; st.param.b64 [p0], %rd1; st.param.b64 [p1], %rd2;
       call.uni (r0), vprintf, (p0, p1); ld.param.b32 %r1, [r0]; }
     ret;)",
-                      ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);");
+      ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);");
   std::vector<Opcode> found = opcodes(*program);
   EXPECT_EQ(std::count(found.begin(), found.end(), Opcode::Printf), 1);
 }
@@ -244,25 +255,35 @@ TEST(Lowering, DropsUnreachableCode) {
 }
 
 TEST(Lowering, NamesWhatIsNotSupported) {
-  expectError(ErrorKind::Unsupported, "wgmma.fence.sync.aligned; ret;", "'wgmma.fence.sync.aligned'");
+  expectError(ErrorKind::Unsupported, "wgmma.fence.sync.aligned; ret;",
+              "'wgmma.fence.sync.aligned'");
   expectError(ErrorKind::Unsupported, "mov.u32 %r1, %pm0; ret;", "%pm0");
-  expectError(ErrorKind::Unsupported, "cp.async.bulk.commit_group; ret;", "cp.async.bulk.commit_group");
-  expectError(ErrorKind::Unsupported, "ld.global.strange.b32 %r1, [%rd1]; ret;", "strange");
+  expectError(ErrorKind::Unsupported, "cp.async.bulk.commit_group; ret;",
+              "cp.async.bulk.commit_group");
+  expectError(ErrorKind::Unsupported, "ld.global.strange.b32 %r1, [%rd1]; ret;",
+              "strange");
   expectError(ErrorKind::Unsupported, "call (p), malloc, (p); ret;", "malloc",
               ".global .b64 p; .extern .func malloc();");
 }
 
 TEST(Lowering, ChecksOperands) {
   expectError(ErrorKind::Parse, "add.s32 %r1, %r2; ret;", "operands");
-  expectError(ErrorKind::Parse, "add.s32 %rd1, %r2, %r3; ret;", "destination '%rd1' is .b64");
-  expectError(ErrorKind::Parse, "add.s64 %rd1, %r2, %rd3; ret;", "'%r2' is .b32");
-  expectError(ErrorKind::Parse, "selp.b32 %r1, %r2, %r3, %r4; ret;", "expected a predicate");
+  expectError(ErrorKind::Parse, "add.s32 %rd1, %r2, %r3; ret;",
+              "destination '%rd1' is .b64");
+  expectError(ErrorKind::Parse, "add.s64 %rd1, %r2, %rd3; ret;",
+              "'%r2' is .b32");
+  expectError(ErrorKind::Parse, "selp.b32 %r1, %r2, %r3, %r4; ret;",
+              "expected a predicate");
   expectError(ErrorKind::Parse, "mov.b32 5, %r1; ret;", "destination");
-  expectError(ErrorKind::Parse, "mov.b32 %r1, %q; ret;", "'%q' is not declared");
-  expectError(ErrorKind::Parse, "ld.global.v2.b32 {%r1}, [%rd1]; ret;", "destinations");
-  expectError(ErrorKind::Parse, "ld.param.b64 %rd1, [n]; ret;", "outside parameter");
+  expectError(ErrorKind::Parse, "mov.b32 %r1, %q; ret;",
+              "'%q' is not declared");
+  expectError(ErrorKind::Parse, "ld.global.v2.b32 {%r1}, [%rd1]; ret;",
+              "destinations");
+  expectError(ErrorKind::Parse, "ld.param.b64 %rd1, [n]; ret;",
+              "outside parameter");
   expectError(ErrorKind::Parse,
-              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2}, {%r1,%r2,%r3,%r4}, "
+              "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2}, "
+              "{%r1,%r2,%r3,%r4}, "
               "{%r1,%r2}, {%r1,%r2,%r3,%r4}; ret;",
               "matrix D has 2 registers, expected 4");
 }
@@ -276,14 +297,16 @@ TEST(Lowering, GivesEveryOpItsInstruction) {
 }
 
 TEST(Lowering, MarksClockReads) {
-  auto program = load("mov.u32 %r1, %clock; mov.u64 %rd1, %globaltimer; mov.u32 %r2, %smid; ret;");
+  auto program = load("mov.u32 %r1, %clock; mov.u64 %rd1, %globaltimer; "
+                      "mov.u32 %r2, %smid; ret;");
   EXPECT_TRUE(program->ops[0].has(kReadsClock));
   EXPECT_TRUE(program->ops[1].has(kReadsClock));
   EXPECT_FALSE(program->ops[2].has(kReadsClock));
 }
 
 TEST(Lowering, SameTextGivesTheSameProgram) {
-  std::string body = "ld.param.b64 %rd1, [a]; ld.global.v2.b32 {%r1, %r2}, [%rd1+8]; add.u32 %r3, %r1, %r2; ret;";
+  std::string body = "ld.param.b64 %rd1, [a]; ld.global.v2.b32 {%r1, %r2}, "
+                     "[%rd1+8]; add.u32 %r3, %r1, %r2; ret;";
   auto a = load(body), b = load(body);
   EXPECT_EQ(a->scoreboard, b->scoreboard);
   EXPECT_EQ(a->pool, b->pool);

@@ -13,10 +13,13 @@ using testing::HasSubstr;
 
 namespace {
 
-constexpr const char *kHeader = ".version 8.8\n.target sm_80\n.address_size 64\n";
+constexpr const char *kHeader =
+    ".version 8.8\n.target sm_80\n.address_size 64\n";
 
 Module parseBody(const std::string &body) {
-  return parse(std::string(kHeader) + ".visible .entry k(.param .u64 p) .reqntid 128\n{\n" + body + "\n}\n");
+  return parse(std::string(kHeader) +
+               ".visible .entry k(.param .u64 p) .reqntid 128\n{\n" + body +
+               "\n}\n");
 }
 
 void expectError(const std::string &body, const std::string &message) {
@@ -38,11 +41,14 @@ TEST(Parser, ReadsTheHeader) {
 
 TEST(Parser, ReadsParametersAndAttributes) {
   Module module = parse(std::string(kHeader) +
-                        ".entry k(.param .u64 .ptr .global .align 1 a, .param .align 64 .b8 b[128])\n"
-                        ".reqntid 64, 2, 1 .maxnreg 168 .minnctapersm 2 .reqnctapercluster 2 { ret; }");
+                        ".entry k(.param .u64 .ptr .global .align 1 a, .param "
+                        ".align 64 .b8 b[128])\n"
+                        ".reqntid 64, 2, 1 .maxnreg 168 .minnctapersm 2 "
+                        ".reqnctapercluster 2 { ret; }");
   const Function &entry = module.functions.at(0);
   ASSERT_EQ(entry.params.size(), 2u);
-  EXPECT_EQ(module.variables[entry.params[0]].align, 8u); // the pointee's alignment is not its own
+  EXPECT_EQ(module.variables[entry.params[0]].align,
+            8u); // the pointee's alignment is not its own
   EXPECT_EQ(module.variables[entry.params[1]].bytes, 128u);
   EXPECT_EQ(module.variables[entry.params[1]].align, 64u);
   EXPECT_EQ(entry.reqntid, (std::array<uint32_t, 3>{64, 2, 1}));
@@ -77,7 +83,8 @@ TEST(Parser, KeepsScopesApart) {
 }
 
 TEST(Parser, LetsAScopeJumpToALabelOutside) {
-  Module module = parseBody("{ { bra done; } bra done; } bra done; ret; done: ret;");
+  Module module =
+      parseBody("{ { bra done; } bra done; } bra done; ret; done: ret;");
   const Function &entry = module.functions[0];
   for (size_t i = 0; i < 3; ++i)
     EXPECT_EQ(entry.labels[entry.body[i].operands[0].id].statement, 4u);
@@ -154,13 +161,15 @@ TEST(Parser, KeepsSourceLocations) {
 
 TEST(Parser, SkipsDebugSections) {
   Module module = parse(std::string(kHeader) +
-                        ".entry k() { ret; }\n.section .debug_abbrev\n{\n.b8 1\n.b32 $L__end-$L__begin\n}\n"
+                        ".entry k() { ret; }\n.section .debug_abbrev\n{\n.b8 "
+                        "1\n.b32 $L__end-$L__begin\n}\n"
                         ".section .debug_macinfo { }\n");
   EXPECT_EQ(module.functions.size(), 1u);
 }
 
 TEST(Parser, ReadsBranchTables) {
-  Module module = parseBody(".reg .b32 %r<1>; ts: .branchtargets a, b; brx.idx %r0, ts; a: ret; b: ret;");
+  Module module = parseBody(".reg .b32 %r<1>; ts: .branchtargets a, b; brx.idx "
+                            "%r0, ts; a: ret; b: ret;");
   const Function &entry = module.functions[0];
   const Label &table = entry.labels[entry.body[0].operands[1].id];
   ASSERT_TRUE(table.isTable);
