@@ -13,6 +13,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import kperfir
 from kperfir.errors import DeviceError
+from kperfir.runtime import select
+from support.launch import simt
 
 torch = pytest.importorskip("torch")
 
@@ -162,12 +164,17 @@ def test_do_bench_reports_simulated_time() -> None:
     assert 0 < milliseconds(small) < milliseconds(large) < 10
 
 
-def test_same_launch_takes_the_same_cycles_with_any_number_of_threads(simt_device: Any) -> None:
+def test_launches_take_the_same_cycles_on_any_number_of_host_threads() -> None:
     x, out = torch.rand(1 << 14), torch.empty(1 << 14)
-    with simt_device.observed() as launches:
-        for _ in range(2):
-            add[(64,)](x, x, out, x.numel(), BLOCK=256)
-    assert launches[0].result.cycles == launches[1].result.cycles
+    cycles = []
+    for threads in (1, 2, 3):
+        select._simt_driver.cache_clear()
+        with simt(threads=threads) as driver, driver.observed() as launches:
+            for _ in range(3):
+                add[(64,)](x, x, out, x.numel(), BLOCK=256)
+        cycles.append([launch.result.cycles for launch in launches])
+    select._simt_driver.cache_clear()
+    assert cycles[0] == cycles[1] == cycles[2]
 
 
 def test_device_print_reaches_stdout(capfd: pytest.CaptureFixture[str]) -> None:
