@@ -123,8 +123,9 @@ def _patch_cuda_module(patches: Patches, torch: Any, chip: Chip) -> None:
         "memory_reserved": lambda device=None: 0,
         "max_memory_reserved": lambda device=None: 0,
         "reset_peak_memory_stats": lambda device=None: None,
-        "manual_seed": torch.manual_seed,
-        "manual_seed_all": torch.manual_seed,
+        # Not torch.manual_seed, which calls these.
+        "manual_seed": lambda seed: torch.default_generator.manual_seed(int(seed)),
+        "manual_seed_all": lambda seed: torch.default_generator.manual_seed(int(seed)),
     }
     for name, answer in answers.items():
         patches.replace(torch.cuda, name, answer)

@@ -63,6 +63,13 @@ class TestInside:
         assert tensor.is_cuda
         assert tensor.get_device() == 0
 
+    def test_seeds_make_numbers_repeat(self) -> None:
+        numbers = []
+        for seed in (torch.manual_seed, torch.cuda.manual_seed, torch.cuda.manual_seed_all):
+            seed(7)
+            numbers.append(torch.rand(4, device="cuda").tolist())
+        assert numbers[0] == numbers[1] == numbers[2]
+
     def test_default_device_and_device_block(self) -> None:
         with torch.device("cuda"):
             assert on_cpu(torch.empty(3))
