@@ -83,7 +83,7 @@ class LaunchSink(Protocol):
         """Hear of a launch of a kernel that is not instrumented."""
         ...
 
-    def fail(self, kernel: Kernel, error: Exception) -> None:
+    def fail(self, kernel: Kernel, error: BaseException) -> None:
         """Hear that a launch that was wanted left no records."""
         ...
 
@@ -181,7 +181,7 @@ class LaunchCapture:
         self._allocator.expect(pending)
         try:
             launch()
-        except Exception as error:
+        except BaseException as error:
             sink.fail(kernel, error)
             raise
         finally:

@@ -222,14 +222,14 @@ class Recorder:
                     "it should call the hook that it found there",
                 )
 
-    def fail(self, kernel: Kernel, error: Exception) -> None:
+    def fail(self, kernel: Kernel, error: BaseException) -> None:
         """Note a launch whose records are lost."""
         with self._lock:
             self._skipped[kernel.name, FAILED] += 1
             if self._writer is not None:
                 with contextlib.suppress(KPerfError):  # The file may be what failed.
                     self._writer.skip(self._writer.add_kernel(kernel.layout, kernel.facts), FAILED)
-            if not isinstance(error, DeviceError):  # The program gets those.
+            if isinstance(error, KPerfError) and not isinstance(error, DeviceError):  # The program gets all others.
                 self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
     def close(self) -> Summary:

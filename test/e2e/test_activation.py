@@ -130,6 +130,29 @@ def test_capture_survives_sigkill(tmp_path: Path, run_python: Run) -> None:
     assert timeline.notes, "a capture without an end says so"
 
 
+def test_interrupt_ends_a_launch_and_the_next_one_runs(tmp_path: Path, run_python: Run) -> None:
+    code = KERNEL + (
+        "import signal, threading\n"
+        "@triton.jit\n"
+        "def spin(x):\n"
+        "    while tl.atomic_add(x, 0) == 0:\n"
+        "        pass\n"
+        "work()\n"
+        "x = np.zeros(1, np.int32)\n"
+        "threading.Timer(3, os.kill, [os.getpid(), signal.SIGINT]).start()\n"
+        "try:\n"
+        "    spin[(1,)](x)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+        "work()\n"
+    )
+    (tmp_path / "spins.py").write_text(code)
+    result = run_python(tmp_path / "spins.py", cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_OUT="out.kpf")
+    assert (result.returncode, result.stdout) == (0, "interrupted\n"), result.stderr
+    assert launches(tmp_path / "out.kpf") == {"scale": 2, "shift": 2}
+    assert "not kept: 1 failed" in result.stderr
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_processes_write_files_of_their_own(method: str, tmp_path: Path, run_python: Run) -> None:
     code = KERNEL + (
