@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kernels.cases import CASES, WORKLOADS
 from sections.table import table
 from support.compiling import TARGETS, Attempt, attempt, instrumentation
 from support.launch import run_profiled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FALLBACKS_ALLOWED = 3
 
@@ -49,7 +56,23 @@ def compile_all(target: str) -> dict[str, Attempt]:
         for case in CASES.values()
         if arch in case.archs or (arch == "gfx942" and not case.kernel.is_gluon() and 80 in case.archs)
     ]
-    return {case.name: attempt(case, target) for case in wanted}
+    with silence():
+        return {case.name: attempt(case, target) for case in wanted}
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Drop what the compiler prints about kernels that it cannot compile: whole modules. The table says what failed."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def outcome(plain: Attempt | None, instrumented: Attempt | None) -> str:

@@ -40,7 +40,7 @@ def test_random_kernel_keeps_its_results_and_decodes(seed: int, tmp_path: Path):
     assert differing_arguments(plain.arguments, whole.arguments) == []
     compared = compare_stamps(whole, strategy=strategy, merged_code=True)
     assert compared.decoded == compared.executed > 0
-    check_enclosure(whole)
+    check_enclosure(whole, merged_code=True)
 
     layout = layout_of(whole)
     smallest = layout["total_warps"] * -(-2 * layout["max_frame_words"] // 4) * 16

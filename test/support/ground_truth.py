@@ -24,8 +24,8 @@ STAMP = re.compile(r"\bmov\.[bu]32\b.*%clock;?$")
 INSTRUCTIONS = {
     "load": re.compile(r"\bld\.global"),
     "store": re.compile(r"\bst\.global"),
-    "atomic": re.compile(r"\b(atom|red)\.global"),
-    "async_copy": re.compile(r"\bcp\.async\.c[ag]\."),
+    "atomic": re.compile(r"\b(atom|red)\S*\.global"),
+    "async_copy": re.compile(r"\bcp\.async\.(c[ag]|mbarrier)\."),
     "async_wait": re.compile(r"\bcp\.async\.wait_(group|all)"),
     "dot": re.compile(r"\bmma\.sync"),
 }
@@ -105,11 +105,12 @@ def _assert_one_meaning_per_pc(placed: pd.DataFrame) -> None:
     assert twice.empty, f"one instruction, several meanings:\n{twice}"
 
 
-def check_enclosure(run: ProfiledRun) -> dict[str, int]:
+def check_enclosure(run: ProfiledRun, *, merged_code: bool = False) -> dict[str, int]:
     """Assert that regions and the instructions they are named after lie where each other say.
 
     Every load, store, atomic, copy, wait and matrix instruction that a warp executes between its first and last stamp
-    is inside a span of its kind and of its source line, and every such span holds one.
+    is inside a span of its kind and of its source line, and every such span holds one. Lines are not compared where
+    LLVM may have `merged_code` of several lines.
 
     Returns:
         The number of instructions per kind.
@@ -132,18 +133,26 @@ def check_enclosure(run: ProfiledRun) -> dict[str, int]:
         mine = mine[mine["issue"].between(of_warp["start_cycles"].min(), of_warp["end_cycles"].max())]
         for kind in INSTRUCTIONS:
             issued, around = mine[mine["kind"] == kind], of_warp[of_warp["kind"] == kind]
-            _assert_enclosed(issued, around, f"cta {cta} warp {warp}: {kind}")
+            what = f"cta {cta} warp {warp}: {kind}"
+            span = _assert_enclosed(issued, around, what)
+            if not merged_code:
+                _assert_same_lines(issued, around["line"].to_numpy()[span], what)
             checked[kind] += len(issued)
     return checked
 
 
-def _assert_enclosed(issued: pd.DataFrame, around: pd.DataFrame, what: str) -> None:
+def _assert_enclosed(issued: pd.DataFrame, around: pd.DataFrame, what: str) -> np.ndarray:
+    """Return the row of the span around each instruction."""
     starts, ends = around["start_cycles"].to_numpy(), around["end_cycles"].to_numpy()
     span = np.searchsorted(starts, issued["issue"].to_numpy(), side="right") - 1
     inside = (span >= 0) & (issued["issue"].to_numpy() < np.append(ends, -1)[span])
     assert inside.all(), f"{what}: outside every span: {issued[~inside].drop_duplicates('pc').to_dict('records')}"
     empty = np.setdiff1d(np.arange(len(around)), span)
     assert not len(empty), f"{what}: spans without an instruction: {around.iloc[empty]['name'].unique().tolist()}"
+    return span
+
+
+def _assert_same_lines(issued: pd.DataFrame, expected: np.ndarray, what: str) -> None:
     named = issued["line"].to_numpy()
-    wrong = (named != around["line"].to_numpy()[span]) & (named > 0)
+    wrong = (named != expected) & (named > 0)
     assert not wrong.any(), f"{what}: source lines differ: {issued[wrong].drop_duplicates('pc').to_dict('records')}"
