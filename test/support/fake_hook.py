@@ -1,4 +1,4 @@
-"""A stand-in for `kperfir.compile.triton_hook`: kernels get a layout and a profile buffer, and their code stays as it is.
+"""A stand-in for `kperfir.compile.triton_hook`: kernels get a layout and a profile buffer, their code stays as it is.
 
 `records(ctas)` is what an instrumented kernel would leave in the buffer of a launch.
 """
@@ -59,5 +59,6 @@ def records(ctas: int) -> bytes:
     """Return the profile buffer of a launch of `ctas` CTAs."""
     random_source = random.Random(ctas)
     return b"".join(
-        run_cta(_plan, LAYOUT, random_source, CtaSetting(ctaid=(cta, 0, 0), start_clock=100)).data for cta in range(ctas)
+        run_cta(_plan, LAYOUT, random_source, CtaSetting(ctaid=(cta, 0, 0), start_clock=100)).data
+        for cta in range(ctas)
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from kperfir._native import simt
+
 from support import ptx_lab
 
 COPY = """
@@ -45,11 +45,14 @@ def test_copy_arrives_after_the_wait(size: int, cache: str, wait: str) -> None:
 def test_bytes_behind_the_source_size_are_zero(source_bytes: int) -> None:
     source = np.full(32 * 16, 0xAB, np.uint8)
     target = np.full_like(source, 0xCD)
-    body = COPY.format(size=16) + f"""
+    body = (
+        COPY.format(size=16)
+        + f"""
       mov.u32 %r4, {source_bytes};
       cp.async.cg.shared.global [%r3], [%rd11], 16, %r4;
       cp.async.wait_all;
     """
+    )
     ptx_lab.run(body + store_back(16), source, target, shared=512)
     expected = np.zeros((32, 16), np.uint8)
     expected[:, :source_bytes] = 0xAB
@@ -58,12 +61,15 @@ def test_bytes_behind_the_source_size_are_zero(source_bytes: int) -> None:
 
 def test_source_of_a_zero_fill_is_not_touched() -> None:
     target = np.full(32 * 16, 0xCD, np.uint8)
-    body = COPY.format(size=16) + """
+    body = (
+        COPY.format(size=16)
+        + """
       mov.u64 %rd11, 0;
       mov.u32 %r4, 0;
       cp.async.cg.shared.global [%r3], [%rd11], 16, %r4;
       cp.async.wait_all;
     """
+    )
     ptx_lab.run(body + store_back(16), np.zeros(1, np.uint8), target, shared=512)
     assert not target.any()
 
@@ -71,13 +77,16 @@ def test_source_of_a_zero_fill_is_not_touched() -> None:
 def test_wait_group_leaves_the_newest_pending() -> None:
     source = np.arange(64, dtype=np.uint32)
     target = np.zeros(32, np.uint32)
-    body = COPY.format(size=4) + """
+    body = (
+        COPY.format(size=4)
+        + """
       cp.async.ca.shared.global [%r3], [%rd11], 4;
       cp.async.commit_group;
       cp.async.ca.shared.global [%r3+128], [%rd11+128], 4;
       cp.async.commit_group;
       cp.async.wait_group 1;
     """
+    )
     ptx_lab.run(body + store_back(4), source, target, shared=256)
     assert np.array_equal(target, source[:32])
     error = failure(body + store_back(4, address="%r3+128"), source, target, shared=256)
@@ -98,11 +107,14 @@ def test_read_before_the_wait_is_diagnosed(wait: str) -> None:
 def test_overwriting_a_buffer_that_is_still_read_is_diagnosed() -> None:
     # The second copy goes where the load still reads: a stage too few.
     source = np.arange(32, dtype=np.uint32)
-    body = COPY.format(size=4) + """
+    body = (
+        COPY.format(size=4)
+        + """
       cp.async.ca.shared.global [%r3], [%rd11], 4;
       cp.async.wait_all;
       cp.async.ca.shared.global [%r3], [%rd11], 4;
     """
+    )
     assert failure(body + store_back(4), source, np.zeros(32, np.uint32), shared=128).kind == "uninitialised"
 
 
@@ -123,7 +135,9 @@ def test_completion_arrives_at_an_mbarrier(noinc: bool) -> None:
     target = np.zeros(64, np.uint32)
     # Without .noinc the instruction adds its own pending arrival, so each thread must arrive besides.
     arrive = "" if noinc else "mbarrier.arrive.shared.b64 _, [%r9];"
-    body = COPY.format(size=4) + f"""
+    body = (
+        COPY.format(size=4)
+        + f"""
       add.u32 %r9, %r1, 256;
       setp.eq.u32 %p1, %r0, 0;
       @%p1 mbarrier.init.shared.b64 [%r9], 64;
@@ -137,13 +151,16 @@ def test_completion_arrives_at_an_mbarrier(noinc: bool) -> None:
       xor.b32 %r4, %r2, 252;
       add.u32 %r4, %r1, %r4;
     """
+    )
     ptx_lab.run(body + store_back(4, address="%r4"), source, target, threads=64, shared=264)
     assert np.array_equal(target, source[::-1])
 
 
 def test_wait_takes_until_memory_has_answered() -> None:
     target = np.zeros(2, np.uint32)
-    body = COPY.format(size=4) + """
+    body = (
+        COPY.format(size=4)
+        + """
       mov.u32 %r10, %clock;
       cp.async.ca.shared.global [%r3], [%rd11], 4;
       cp.async.commit_group;
@@ -155,6 +172,7 @@ def test_wait_takes_until_memory_has_answered() -> None:
       st.global.u32 [%rd1], %r11;
       st.global.u32 [%rd1+4], %r12;
     """
+    )
     ptx_lab.run(body, np.zeros(32, np.uint32), target, shared=128)
     assert target[0] < 30  # Issue does not wait.
     assert target[1] >= 390  # L2 and DRAM of the A100.

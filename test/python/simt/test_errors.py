@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 import pytest
-
 from kperfir._native import simt
+
 from support import ptx_lab
 
 FOREVER = "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"
@@ -26,7 +26,7 @@ def test_trap_names_the_thread_and_line() -> None:
 
 
 def test_source_line_comes_from_loc() -> None:
-    body = '.loc 1 42 7\n trap;\n'
+    body = ".loc 1 42 7\n trap;\n"
     text = ptx_lab.ptx(body, 1).replace(".visible", '.file 1 "/somewhere/kernels.py"\n.visible')
     with pytest.raises(simt.Error) as caught:
         ptx_lab.launch(simt.Module(text), np.zeros(1, np.uint32))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from kperfir._native import simt
+
 from support import ptx_lab
 
 LANES = np.arange(32)
@@ -111,7 +111,9 @@ def test_mma_of_16_bit_floats(kind: str, k: int) -> None:
     pairs = k // 8
     fragment_a = np.stack(
         [
-            encode(a)[GROUP + 8 * (i & 1)][:, None, :][LANES, 0][LANES[:, None], 8 * (i >> 1) + 2 * THREAD[:, None] + [0, 1]]
+            encode(a)[GROUP + 8 * (i & 1)][:, None, :][LANES, 0][
+                LANES[:, None], 8 * (i >> 1) + 2 * THREAD[:, None] + [0, 1]
+            ]
             for i in range(2 * pairs)
         ],
         axis=1,

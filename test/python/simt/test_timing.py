@@ -235,7 +235,10 @@ def test_placement_in_host_memory_does_not_matter() -> None:
     def run(offset: int, swap: bool) -> int:
         memory = np.zeros((1 << 20) + 4096, np.uint8)
         start = -memory.ctypes.data % 4096 + offset
-        parts = [memory[start : start + 256000].view(np.uint32), memory[start + 300032 : start + 300036].view(np.uint32)]
+        parts = [
+            memory[start : start + 256000].view(np.uint32),
+            memory[start + 300032 : start + 300036].view(np.uint32),
+        ]
         data, total = parts
         if swap:
             data = memory[start + 400000 : start + 656000].view(np.uint32)
