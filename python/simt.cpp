@@ -38,7 +38,9 @@ PyObject *errorType = nullptr;
 void raiseError(const simt::Error &error) {
   nb::object instance = nb::borrow(errorType)(nb::str(error.what()));
   const simt::ErrorSite &site = error.site;
-  auto known = [](int64_t value) { return value < 0 ? nb::none() : nb::object(nb::int_(value)); };
+  auto known = [](int64_t value) {
+    return value < 0 ? nb::none() : nb::object(nb::int_(value));
+  };
   instance.attr("kind") = simt::errorKindName(error.kind);
   instance.attr("message") = error.message;
   instance.attr("kernel") = site.kernel;
@@ -49,7 +51,8 @@ void raiseError(const simt::Error &error) {
   instance.attr("cta") = known(site.cta);
   instance.attr("warp") = known(site.warp);
   instance.attr("lane") = known(site.lane);
-  instance.attr("address") = site.hasAddress ? nb::object(nb::int_(site.address)) : nb::none();
+  instance.attr("address") =
+      site.hasAddress ? nb::object(nb::int_(site.address)) : nb::none();
   PyErr_SetObject(errorType, instance.ptr());
 }
 
@@ -62,7 +65,8 @@ template <typename T> nb::object toNumpy(std::vector<T> &&values) {
   nb::capsule owner(owned, [](void *pointer) noexcept {
     delete static_cast<std::vector<T> *>(pointer);
   });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(owned->data(), {owned->size()}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(
+      owned->data(), {owned->size()}, owner));
 }
 
 nb::object logToDict(simt::EventLog &&log) {
@@ -119,7 +123,8 @@ struct Module {
   std::shared_ptr<const Program> program;
   std::string source;
 
-  Module(const std::string &ptx, std::string source) : source(std::move(source)) {
+  Module(const std::string &ptx, std::string source)
+      : source(std::move(source)) {
     nb::gil_scoped_release release;
     program = simt::loadProgram(ptx);
   }
@@ -135,13 +140,15 @@ struct Module {
     const auto &threads = program->reqntid;
     if (threads[0] == 0)
       return nb::none();
-    return nb::make_tuple(threads[0], threads[1] ? threads[1] : 1, threads[2] ? threads[2] : 1);
+    return nb::make_tuple(threads[0], threads[1] ? threads[1] : 1,
+                          threads[2] ? threads[2] : 1);
   }
 
   nb::list instructions() const {
     nb::list list;
     for (const simt::Instruction &instruction : program->instructions)
-      list.append(nb::make_tuple(instruction.text, program->files[instruction.file],
+      list.append(nb::make_tuple(instruction.text,
+                                 program->files[instruction.file],
                                  instruction.line));
     return list;
   }
@@ -157,11 +164,11 @@ void setResolver(Device &device, nb::object resolver) {
     return;
   }
   // Shared, so that copies of the function need no GIL.
-  auto callable = std::shared_ptr<nb::object>(new nb::object(std::move(resolver)),
-                                              [](nb::object *object) {
-                                                nb::gil_scoped_acquire acquire;
-                                                delete object;
-                                              });
+  auto callable = std::shared_ptr<nb::object>(
+      new nb::object(std::move(resolver)), [](nb::object *object) {
+        nb::gil_scoped_acquire acquire;
+        delete object;
+      });
   device.memory().setResolver(
       [callable](uint64_t address) -> std::optional<simt::GlobalRange> {
         nb::gil_scoped_acquire acquire;
@@ -176,8 +183,9 @@ void setResolver(Device &device, nb::object resolver) {
       });
 }
 
-Result launch(Device &device, const Module &module, std::array<uint32_t, 3> grid,
-              nb::object blockThreads, uint32_t sharedBytes, std::vector<nb::bytes> params,
+Result launch(Device &device, const Module &module,
+              std::array<uint32_t, 3> grid, nb::object blockThreads,
+              uint32_t sharedBytes, std::vector<nb::bytes> params,
               uint32_t registers, std::array<uint32_t, 3> cluster, bool log,
               std::optional<nb::bytes> free) {
   simt::LaunchRequest request;
@@ -193,7 +201,8 @@ Result launch(Device &device, const Module &module, std::array<uint32_t, 3> grid
   request.registers = registers;
   request.log = log;
   if (free)
-    request.freeInstructions.assign(free->c_str(), free->c_str() + free->size());
+    request.freeInstructions.assign(free->c_str(),
+                                    free->c_str() + free->size());
   request.interrupt = [] {
     nb::gil_scoped_acquire acquire;
     return PyErr_CheckSignals() != 0;
@@ -217,72 +226,102 @@ void bindSimt(nb::module_ &module) {
   errorType = PyErr_NewExceptionWithDoc(
       "kperfir._native.simt.Error",
       "What a program did wrong on the SIMT device.\n\n"
-      "Attributes: kind, message, kernel, opcode, ptx_line, file, line, cta, warp, lane, address.",
+      "Attributes: kind, message, kernel, opcode, ptx_line, file, line, cta, "
+      "warp, lane, address.",
       PyExc_RuntimeError, nullptr);
   module.attr("Error") = nb::borrow(errorType);
-  nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
-    try {
-      std::rethrow_exception(pointer);
-    } catch (const simt::Error &error) {
-      raiseError(error);
-    }
-  });
+  nb::register_exception_translator(
+      [](const std::exception_ptr &pointer, void *) {
+        try {
+          std::rethrow_exception(pointer);
+        } catch (const simt::Error &error) {
+          raiseError(error);
+        }
+      });
 
   nb::class_<Module>(module, "Module", "A kernel, parsed and lowered from PTX.")
-      .def(nb::init<const std::string &, std::string>(), "ptx"_a, "source"_a = "")
-      .def_prop_ro("entry", [](const Module &self) { return self.program->kernel; })
-      .def_prop_ro("target", [](const Module &self) { return self.program->target; })
+      .def(nb::init<const std::string &, std::string>(), "ptx"_a,
+           "source"_a = "")
+      .def_prop_ro("entry",
+                   [](const Module &self) { return self.program->kernel; })
+      .def_prop_ro("target",
+                   [](const Module &self) { return self.program->target; })
       .def_prop_ro("source", [](const Module &self) { return self.source; })
-      .def_prop_ro("params", &Module::params, "(type, bytes, alignment) of each parameter")
+      .def_prop_ro("params", &Module::params,
+                   "(type, bytes, alignment) of each parameter")
       .def_prop_ro("reqntid", &Module::reqntid)
-      .def_prop_ro("registers", [](const Module &self) { return self.program->registers; })
-      .def_prop_ro("shared_static", [](const Module &self) { return self.program->sharedBytes; })
-      .def_prop_ro("local_bytes", [](const Module &self) { return self.program->localBytes; })
-      .def_prop_ro("instructions", &Module::instructions, "(PTX text, file, line) of each");
+      .def_prop_ro("registers",
+                   [](const Module &self) { return self.program->registers; })
+      .def_prop_ro("shared_static",
+                   [](const Module &self) { return self.program->sharedBytes; })
+      .def_prop_ro("local_bytes",
+                   [](const Module &self) { return self.program->localBytes; })
+      .def_prop_ro("instructions", &Module::instructions,
+                   "(PTX text, file, line) of each");
 
   nb::class_<Result>(module, "Result", "What a launch did.")
-      .def_prop_ro("cycles", [](const Result &self) { return self.launch.cycles; })
-      .def_prop_ro("start_cycles", [](const Result &self) { return self.launch.startCycle; })
+      .def_prop_ro("cycles",
+                   [](const Result &self) { return self.launch.cycles; })
+      .def_prop_ro("start_cycles",
+                   [](const Result &self) { return self.launch.startCycle; })
       .def_prop_ro("ns", [](const Result &self) { return self.launch.ns; })
       .def_prop_ro("ctas", [](const Result &self) { return self.launch.ctas; })
-      .def_prop_ro("occupancy",
-                   [](const Result &self) { return self.launch.occupancy.ctasPerSm; })
+      .def_prop_ro(
+          "occupancy",
+          [](const Result &self) { return self.launch.occupancy.ctasPerSm; })
       .def_prop_ro("warp_instructions",
-                   [](const Result &self) { return self.launch.statistics.warpInstructions; })
+                   [](const Result &self) {
+                     return self.launch.statistics.warpInstructions;
+                   })
       .def_prop_ro("thread_instructions",
-                   [](const Result &self) { return self.launch.statistics.threadInstructions; })
-      .def_prop_ro("printf", [](const Result &self) { return self.launch.printed; })
-      .def_prop_ro("stats", [](const Result &self) { return statisticsToDict(self.launch); })
+                   [](const Result &self) {
+                     return self.launch.statistics.threadInstructions;
+                   })
+      .def_prop_ro("printf",
+                   [](const Result &self) { return self.launch.printed; })
+      .def_prop_ro(
+          "stats",
+          [](const Result &self) { return statisticsToDict(self.launch); })
       .def_prop_ro("log", [](const Result &self) { return self.log; });
 
   nb::class_<Device>(module, "Device", "A simulated GPU; one launch at a time.")
-      .def("__init__",
-           [](Device *self, const std::string &chip, unsigned threads, uint64_t seed, bool timing,
-              uint64_t instructionLimit) {
-             new (self) Device(simt::DeviceOptions{chip, threads, seed, timing, instructionLimit});
-           },
-           "chip"_a, "threads"_a = 1, "seed"_a = 0, "timing"_a = true,
-           "instruction_limit"_a = simt::DeviceOptions().instructionLimit)
-      .def("map",
-           [](Device &self, uint64_t address, uint64_t bytes, std::string name, bool writable) {
-             self.memory().map(address, bytes, std::move(name), writable);
-           },
-           "addr"_a, "bytes"_a, "name"_a, "writable"_a = true)
-      .def("unmap", [](Device &self, uint64_t address) { self.memory().unmap(address); },
-           "addr"_a)
+      .def(
+          "__init__",
+          [](Device *self, const std::string &chip, unsigned threads,
+             uint64_t seed, bool timing, uint64_t instructionLimit) {
+            new (self) Device(simt::DeviceOptions{chip, threads, seed, timing,
+                                                  instructionLimit});
+          },
+          "chip"_a, "threads"_a = 1, "seed"_a = 0, "timing"_a = true,
+          "instruction_limit"_a = simt::DeviceOptions().instructionLimit)
+      .def(
+          "map",
+          [](Device &self, uint64_t address, uint64_t bytes, std::string name,
+             bool writable) {
+            self.memory().map(address, bytes, std::move(name), writable);
+          },
+          "addr"_a, "bytes"_a, "name"_a, "writable"_a = true)
+      .def(
+          "unmap",
+          [](Device &self, uint64_t address) { self.memory().unmap(address); },
+          "addr"_a)
       .def("set_resolver", &setResolver, "resolver"_a.none())
-      .def("launch", &launch, "module"_a, "grid"_a, "block_threads"_a, "shared_bytes"_a,
-           "params"_a, "registers"_a = 0,
+      .def("launch", &launch, "module"_a, "grid"_a, "block_threads"_a,
+           "shared_bytes"_a, "params"_a, "registers"_a = 0,
            "cluster"_a = std::array<uint32_t, 3>{1, 1, 1}, "log"_a = false,
            "free"_a = nb::none())
       .def_prop_ro("cycle", [](const Device &self) { return self.cycle(); })
-      .def_prop_ro("chip_name", [](const Device &self) { return self.chip().name; })
+      .def_prop_ro("chip_name",
+                   [](const Device &self) { return self.chip().name; })
       .def_prop_rw(
           "seed", [](Device &self) { return self.options().seed; },
           [](Device &self, uint64_t seed) { self.options().seed = seed; })
       .def_prop_rw(
-          "instruction_limit", [](Device &self) { return self.options().instructionLimit; },
-          [](Device &self, uint64_t limit) { self.options().instructionLimit = limit; });
+          "instruction_limit",
+          [](Device &self) { return self.options().instructionLimit; },
+          [](Device &self, uint64_t limit) {
+            self.options().instructionLimit = limit;
+          });
 }
 
 } // namespace kperfir::python

@@ -36,26 +36,31 @@ private:
   throw std::invalid_argument("launch of " + program.kernel + ": " + what);
 }
 
-std::vector<uint8_t> packParams(const Program &program, const LaunchRequest &request) {
+std::vector<uint8_t> packParams(const Program &program,
+                                const LaunchRequest &request) {
   if (request.params.size() != program.params.size())
-    reject(program, "found " + std::to_string(request.params.size()) + " parameters, expected " +
+    reject(program, "found " + std::to_string(request.params.size()) +
+                        " parameters, expected " +
                         std::to_string(program.params.size()));
   std::vector<uint8_t> block(std::max<size_t>(program.paramBytes, 8));
   for (size_t i = 0; i < request.params.size(); ++i) {
     const Parameter &param = program.params[i];
     if (request.params[i].size() != param.bytes)
-      reject(program, "parameter " + std::to_string(i) + " (" + param.name + ", " + param.type +
-                          "): found " + std::to_string(request.params[i].size()) +
+      reject(program, "parameter " + std::to_string(i) + " (" + param.name +
+                          ", " + param.type + "): found " +
+                          std::to_string(request.params[i].size()) +
                           " bytes, expected " + std::to_string(param.bytes));
-    std::copy(request.params[i].begin(), request.params[i].end(), block.begin() + param.offset);
+    std::copy(request.params[i].begin(), request.params[i].end(),
+              block.begin() + param.offset);
   }
   return block;
 }
 
 std::string describe(const MmaShape &shape) {
   return "m" + std::to_string(shape.m) + "n" + std::to_string(shape.n) + "k" +
-         std::to_string(shape.k) + "." + typeName(shape.typeD) + "." + typeName(shape.typeA) +
-         "." + typeName(shape.typeB) + "." + typeName(shape.typeC);
+         std::to_string(shape.k) + "." + typeName(shape.typeD) + "." +
+         typeName(shape.typeA) + "." + typeName(shape.typeB) + "." +
+         typeName(shape.typeC);
 }
 
 std::vector<MmaKernel> findMmaKernels(const Program &program) {
@@ -68,17 +73,19 @@ std::vector<MmaKernel> findMmaKernels(const Program &program) {
     ErrorSite site;
     site.kernel = program.kernel;
     for (size_t pc = 0; pc < program.ops.size(); ++pc) {
-      if (program.ops[pc].opcode != Opcode::Mma || static_cast<size_t>(program.ops[pc].imm) != i)
+      if (program.ops[pc].opcode != Opcode::Mma ||
+          static_cast<size_t>(program.ops[pc].imm) != i)
         continue;
-      const Instruction &instruction = program.instructionAt(static_cast<uint32_t>(pc));
+      const Instruction &instruction =
+          program.instructionAt(static_cast<uint32_t>(pc));
       site.opcode = instruction.mnemonic;
       site.ptxLine = instruction.ptxLine;
       site.file = program.files[instruction.file];
       site.line = instruction.line;
       break;
     }
-    throw Error(ErrorKind::Unsupported, "mma shape " + describe(program.mmas[i]) +
-                                            " is not supported",
+    throw Error(ErrorKind::Unsupported,
+                "mma shape " + describe(program.mmas[i]) + " is not supported",
                 site);
   }
   return kernels;
@@ -88,7 +95,8 @@ std::vector<MmaKernel> findMmaKernels(const Program &program) {
 Chip withoutTiming(Chip chip) {
   for (InstructionCost &cost : chip.costs)
     cost = {1, 1};
-  chip.branchTakenCycles = chip.barrierReleaseCycles = chip.mbarrierWakeCycles = 1;
+  chip.branchTakenCycles = chip.barrierReleaseCycles = chip.mbarrierWakeCycles =
+      1;
   chip.sharedLatency = chip.l1Latency = 1;
   chip.lsuQueueCycles = 1u << 30;
   return chip;
@@ -96,11 +104,13 @@ Chip withoutTiming(Chip chip) {
 } // namespace
 
 Device::Device(const DeviceOptions &options)
-    : settings(options), theChip(options.timing ? Chip::parse(options.chip)
-                                                : withoutTiming(Chip::parse(options.chip))),
+    : settings(options),
+      theChip(options.timing ? Chip::parse(options.chip)
+                             : withoutTiming(Chip::parse(options.chip))),
       system(theChip) {
   if (options.threads == 0)
-    throw std::invalid_argument("a device needs at least one host thread (threads)");
+    throw std::invalid_argument(
+        "a device needs at least one host thread (threads)");
 }
 
 void Device::prepare(Launch &launch, const Program &program,
@@ -121,9 +131,10 @@ void Device::prepare(Launch &launch, const Program &program,
       reject(program, "a dimension of the grid or of the block is 0");
     threads *= request.block[i];
     if (program.reqntid[i] && program.reqntid[i] != request.block[i])
-      reject(program, "found " + std::to_string(request.block[i]) + " threads in dimension " +
-                          std::to_string(i) + ", expected " +
-                          std::to_string(program.reqntid[i]) + " (.reqntid)");
+      reject(program, "found " + std::to_string(request.block[i]) +
+                          " threads in dimension " + std::to_string(i) +
+                          ", expected " + std::to_string(program.reqntid[i]) +
+                          " (.reqntid)");
   }
   if (threads > theChip.maxThreadsPerCta)
     reject(program, std::to_string(threads) + " threads per CTA; at most " +
@@ -138,17 +149,20 @@ void Device::prepare(Launch &launch, const Program &program,
   launch.warpsPerCta = (launch.threadsPerCta + kWarpSize - 1) / kWarpSize;
   launch.dynamicSharedBytes = request.dynamicSharedBytes;
   launch.sharedBytes =
-      std::max(program.sharedBytes, program.dynamicSharedBegin + request.dynamicSharedBytes);
+      std::max(program.sharedBytes,
+               program.dynamicSharedBegin + request.dynamicSharedBytes);
   launch.params = packParams(program, request);
   launch.mmaKernels = findMmaKernels(program);
   launch.costs = computeCosts(program, theChip);
   if (!request.freeInstructions.empty()) {
     if (request.freeInstructions.size() != program.instructions.size())
       reject(program, "free instructions: found " +
-                          std::to_string(request.freeInstructions.size()) + " flags, expected " +
+                          std::to_string(request.freeInstructions.size()) +
+                          " flags, expected " +
                           std::to_string(program.instructions.size()));
     for (size_t pc = 0; pc < launch.costs.size(); ++pc)
-      launch.costs[pc].free |= request.freeInstructions[program.instructionOf[pc]] != 0;
+      launch.costs[pc].free |=
+          request.freeInstructions[program.instructionOf[pc]] != 0;
   }
 }
 
@@ -159,15 +173,17 @@ LaunchResult Device::launch(std::shared_ptr<const Program> program,
   prepare(launch, *program, request);
 
   LaunchResult result;
-  uint32_t registers = request.registers ? request.registers : program->registers;
-  result.occupancy =
-      computeOccupancy(theChip, launch.warpsPerCta, registers, launch.sharedBytes);
+  uint32_t registers =
+      request.registers ? request.registers : program->registers;
+  result.occupancy = computeOccupancy(theChip, launch.warpsPerCta, registers,
+                                      launch.sharedBytes);
   if (result.occupancy.ctasPerSm == 0)
     throw Error(ErrorKind::Limit,
                 "one CTA does not fit on an SM, limited by " +
                     std::string(result.occupancy.limiter) + ": " +
-                    std::to_string(launch.warpsPerCta) + " warps, " + std::to_string(registers) +
-                    " registers per thread, " + std::to_string(launch.sharedBytes) +
+                    std::to_string(launch.warpsPerCta) + " warps, " +
+                    std::to_string(registers) + " registers per thread, " +
+                    std::to_string(launch.sharedBytes) +
                     " bytes of shared memory",
                 ErrorSite{.kernel = program->kernel});
 

@@ -37,9 +37,9 @@ namespace kperfir::simt {
 struct DeviceOptions {
   std::string chip;     // JSON text of a chip file
   unsigned threads = 1; // host threads; no result depends on it
-  uint64_t seed = 0;    // 0: greedy then oldest. Others: another order of warps, and so
-                        // another outcome of a race
-  bool timing = true;   // false: every instruction takes one cycle
+  uint64_t seed = 0; // 0: greedy then oldest. Others: another order of warps,
+                     // and so another outcome of a race
+  bool timing = true; // false: every instruction takes one cycle
   /// Warp instructions that a launch may execute.
   uint64_t instructionLimit = uint64_t(4) << 30;
 };
@@ -53,7 +53,8 @@ struct LaunchRequest {
   std::vector<std::string> params;
   uint32_t registers = 0; // per thread; 0: the program's estimate
   bool log = false;
-  /// Per PTX instruction (Program::instructions): it takes no time (ghost mode).
+  /// Per PTX instruction (Program::instructions): it takes no time (ghost
+  /// mode).
   std::vector<uint8_t> freeInstructions;
   /// Called every few milliseconds; true ends the launch with Interrupted.
   std::function<bool()> interrupt;
@@ -80,7 +81,8 @@ public:
 
   /// Throws Error for what the program does wrong, std::invalid_argument for a
   /// wrong request, Interrupted.
-  LaunchResult launch(std::shared_ptr<const Program> program, const LaunchRequest &request);
+  LaunchResult launch(std::shared_ptr<const Program> program,
+                      const LaunchRequest &request);
 
   GlobalMemory &memory() { return globalMemory; }
   const Chip &chip() const { return theChip; }
@@ -88,7 +90,8 @@ public:
   DeviceOptions &options() { return settings; }
 
 private:
-  void prepare(Launch &launch, const Program &program, const LaunchRequest &request) const;
+  void prepare(Launch &launch, const Program &program,
+               const LaunchRequest &request) const;
 
   DeviceOptions settings;
   Chip theChip;

@@ -1,4 +1,5 @@
-//===- AsyncCopy.cpp - cp.async and its groups -----------------------------===//
+//===- AsyncCopy.cpp - cp.async and its groups
+//-----------------------------===//
 //
 // Bytes that a copy fills count as unwritten from its issue until the issuing
 // warp has waited for its group (or an mbarrier has told of its completion):
@@ -16,11 +17,13 @@
 namespace kperfir::simt {
 
 namespace {
-unsigned firstLane(LaneMask lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
+unsigned firstLane(LaneMask lanes) {
+  return static_cast<unsigned>(std::countr_zero(lanes));
+}
 } // namespace
 
-void copyToShared(SharedMemory &shared, const AsyncOperands &operands, LaneMask lanes,
-                  unsigned bytes, const uint64_t *source) {
+void copyToShared(SharedMemory &shared, const AsyncOperands &operands,
+                  LaneMask lanes, unsigned bytes, const uint64_t *source) {
   for (; lanes; lanes &= lanes - 1) {
     unsigned lane = firstLane(lanes);
     uint8_t *to = shared.data() + operands.offset[lane];
@@ -69,7 +72,8 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   checkAlignment(warp, op, active, destination, bytes);
 
   Addresses source;
-  auto offset = static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(op.ext)));
+  auto offset =
+      static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(op.ext)));
   LaneMask ignored = 0;
   if (op.predSrc() != kNoPredicate) {
     ignored = warp.context.predicate(op.predSrc());
@@ -78,10 +82,12 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   }
   LaneMask reading = 0;
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    source.lane[lane] = (op.has(kSource32) ? warp.context.src(op.src[1])[lane]
-                                           : warp.context.src64(op.src[1])[lane]) +
-                        offset;
-    uint32_t size = op.src[2] == kNoRow ? bytes : warp.context.src(op.src[2])[lane];
+    source.lane[lane] =
+        (op.has(kSource32) ? warp.context.src(op.src[1])[lane]
+                           : warp.context.src64(op.src[1])[lane]) +
+        offset;
+    uint32_t size =
+        op.src[2] == kNoRow ? bytes : warp.context.src(op.src[2])[lane];
     if (ignored >> lane & 1)
       size = 0;
     operands.sourceBytes[lane] = std::min(size, bytes);
@@ -101,12 +107,13 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   constexpr uint8_t kCacheGlobal = 1; // .cg: L2 only
   SectorList list;
   const GlobalRange *range =
-      reading ? commonRange(*launch.memory, source.lane, bytes, reading, rangeHint[warp.pc - 1])
+      reading ? commonRange(*launch.memory, source.lane, bytes, reading,
+                            rangeHint[warp.pc - 1])
               : nullptr;
   bool placed = range && range->isPlaced();
   if (range)
-    coalesce(*range, source.lane, bytes, reading, isContiguous(source.lane, bytes, reading),
-             list);
+    coalesce(*range, source.lane, bytes, reading,
+             isContiguous(source.lane, bytes, reading), list);
   bool cached = op.sub != kCacheGlobal && l1.exists();
   uint64_t cycles = std::max(1u, countLines(list));
   uint64_t served = currentIsFree() ? now : occupyLsu(cycles);
@@ -120,10 +127,12 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
     logComplete(done);
     return;
   }
-  GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::AsyncCopy, active, served);
+  GlobalRequest &request =
+      queue(warp, op, GlobalRequest::Kind::AsyncCopy, active, served);
   request.bytes = bytes;
   request.cached = cached;
   request.lookedUp = placed;
+  request.range = range;
   request.group = warp.firstGroup + warp.groups.size() - 1;
   std::memcpy(request.address, source.lane, sizeof request.address);
   request.data = requests.reserve(sizeof operands);
@@ -133,7 +142,8 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
 
 uint64_t Sm::groupsDone(const Warp &warp, uint64_t serial) const {
   uint64_t done = 0;
-  uint64_t count = std::min<uint64_t>(serial - warp.firstGroup, warp.groups.size());
+  uint64_t count =
+      std::min<uint64_t>(serial - warp.firstGroup, warp.groups.size());
   for (uint64_t i = 0; i < count; ++i) {
     if (warp.groups[i].unresolved)
       return kUnresolved;
@@ -178,11 +188,17 @@ void Sm::arriveAfterCopies(Warp &warp, const MicroOp &op, LaneMask active) {
       addPendingArrivals(cta, offset, arrivals);
 
     ++cta.pendingEvents;
-    Event event{0, 0, &warp, offset, arrivals, warp.firstGroup + warp.groups.size() - 1,
+    Event event{0,
+                0,
+                &warp,
+                offset,
+                arrivals,
+                warp.firstGroup + warp.groups.size() - 1,
                 warp.groups.back().spans.size()};
     uint64_t done = groupsDone(warp, event.group + 1);
     if (done == kUnresolved) {
-      GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::AsyncArrive, same, now);
+      GlobalRequest &request =
+          queue(warp, op, GlobalRequest::Kind::AsyncArrive, same, now);
       request.data = unresolvedEvents.size();
       unresolvedEvents.push_back(event);
     } else {
@@ -213,8 +229,9 @@ void Sm::runEvents(uint64_t cycle) {
       uint64_t serial = warp.firstGroup + i;
       const std::vector<AsyncSpan> &spans = warp.groups[i].spans;
       size_t count = serial < event.group ? spans.size()
-                     : serial == event.group ? std::min(event.spans, spans.size())
-                                             : 0;
+                     : serial == event.group
+                         ? std::min(event.spans, spans.size())
+                         : 0;
       for (size_t span = 0; span < count; ++span)
         warp.cta->shared.setWritten(spans[span].offset, spans[span].bytes);
     }

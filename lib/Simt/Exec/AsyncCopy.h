@@ -13,9 +13,10 @@ struct AsyncOperands {
   uint32_t sourceBytes[kWarpSize]; // the rest is filled with zeros
 };
 
-/// Moves the data; who may read it is another matter (SharedMemory::setWritten).
-void copyToShared(SharedMemory &shared, const AsyncOperands &operands, LaneMask lanes,
-                  unsigned bytes, const uint64_t *source);
+/// Moves the data; who may read it is another matter
+/// (SharedMemory::setWritten).
+void copyToShared(SharedMemory &shared, const AsyncOperands &operands,
+                  LaneMask lanes, unsigned bytes, const uint64_t *source);
 
 } // namespace kperfir::simt
 

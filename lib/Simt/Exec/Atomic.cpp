@@ -33,11 +33,13 @@ struct BFloat16 {
     else
       bits = static_cast<uint16_t>((word + 0x7FFF + (word >> 16 & 1)) >> 16);
   }
-  explicit operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
+  explicit operator float() const {
+    return std::bit_cast<float>(uint32_t(bits) << 16);
+  }
 };
 
-/// Addition, minimum and maximum as PTX defines them for `T`. 16-bit formats are
-/// exact enough in float that rounding once more gives the same result.
+/// Addition, minimum and maximum as PTX defines them for `T`. 16-bit formats
+/// are exact enough in float that rounding once more gives the same result.
 template <typename T> T add(T a, T b) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
@@ -54,7 +56,8 @@ template <typename T> T smaller(T a, T b) {
   else if constexpr (std::is_same_v<T, double>)
     return std::fmin(a, b);
   else
-    return static_cast<T>(std::fmin(static_cast<float>(a), static_cast<float>(b)));
+    return static_cast<T>(
+        std::fmin(static_cast<float>(a), static_cast<float>(b)));
 }
 
 template <typename T> T larger(T a, T b) {
@@ -63,7 +66,8 @@ template <typename T> T larger(T a, T b) {
   else if constexpr (std::is_same_v<T, double>)
     return std::fmax(a, b);
   else
-    return static_cast<T>(std::fmax(static_cast<float>(a), static_cast<float>(b)));
+    return static_cast<T>(
+        std::fmax(static_cast<float>(a), static_cast<float>(b)));
 }
 
 template <typename T>
@@ -87,7 +91,8 @@ void arithmetic(AtomicOp operation, uint8_t *memory, const uint8_t *operand) {
   std::memcpy(memory, &value, sizeof value);
 }
 
-template <typename T> void bitwise(AtomicOp operation, uint8_t *memory, const uint8_t *operand) {
+template <typename T>
+void bitwise(AtomicOp operation, uint8_t *memory, const uint8_t *operand) {
   T value, other;
   std::memcpy(&value, memory, sizeof value);
   std::memcpy(&other, operand, sizeof other);
@@ -113,7 +118,8 @@ template <typename T> void bitwise(AtomicOp operation, uint8_t *memory, const ui
   std::memcpy(memory, &value, sizeof value);
 }
 
-void arithmeticByType(AtomicOp operation, Type type, uint8_t *memory, const uint8_t *operand) {
+void arithmeticByType(AtomicOp operation, Type type, uint8_t *memory,
+                      const uint8_t *operand) {
   switch (type) {
   case Type::S32:
     return arithmetic<int32_t>(operation, memory, operand);
@@ -159,7 +165,9 @@ bool isFloat(Type type) {
   }
 }
 
-unsigned firstLane(LaneMask lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
+unsigned firstLane(LaneMask lanes) {
+  return static_cast<unsigned>(std::countr_zero(lanes));
+}
 } // namespace
 
 bool isAtomicSupported(AtomicOp operation, Type type) {
@@ -183,8 +191,9 @@ bool isAtomicSupported(AtomicOp operation, Type type) {
   return false;
 }
 
-void applyAtomic(AtomicOp operation, Type type, uint8_t *memory, const uint8_t *operand,
-                 const uint8_t *replacement, uint8_t *old) {
+void applyAtomic(AtomicOp operation, Type type, uint8_t *memory,
+                 const uint8_t *operand, const uint8_t *replacement,
+                 uint8_t *old) {
   size_t bytes = typeBits(type) / 8;
   std::memcpy(old, memory, bytes);
   switch (operation) {
@@ -212,7 +221,8 @@ void applyAtomic(AtomicOp operation, Type type, uint8_t *memory, const uint8_t *
 void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
   auto operation = static_cast<AtomicOp>(op.sub);
   if (!isAtomicSupported(operation, op.type))
-    fail(warp, warp.pc - 1, {ErrorKind::Unsupported, "this atomic operation is not supported"});
+    fail(warp, warp.pc - 1,
+         {ErrorKind::Unsupported, "this atomic operation is not supported"});
   setReady(warp, op, now + 1);
   if (!active)
     return;
@@ -228,7 +238,8 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
         inShared |= rest & (~rest + 1);
     if (inShared && inShared != active)
       fail(warp, warp.pc - 1,
-           {ErrorKind::Unsupported, "atomic on shared and global memory at once",
+           {ErrorKind::Unsupported,
+            "atomic on shared and global memory at once",
             static_cast<int>(firstLane(inShared))});
     shared = inShared != 0;
   }
@@ -237,7 +248,8 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
   size_t size = size_t(kWarpSize) * bytes;
   const RowIndex *rows = &op.src[1];
   if (op.width > 1)
-    rows = program.pool.data() + op.ext + (op.opcode == Opcode::Atom ? op.width : 0);
+    rows = program.pool.data() + op.ext +
+           (op.opcode == Opcode::Atom ? op.width : 0);
   size_t begin = requests.reserve(2 * size);
   uint8_t *operands = requests.data.data() + begin;
   packLanes(warp.context, op, rows, operands);
@@ -253,7 +265,8 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
   coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
   dropFromL1(list);
   uint64_t served = currentIsFree() ? now : occupyLsu(std::max(1u, list.count));
-  GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::Atomic, active, served);
+  GlobalRequest &request =
+      queue(warp, op, GlobalRequest::Kind::Atomic, active, served);
   std::memcpy(request.address, addresses.lane, sizeof request.address);
   request.data = begin;
   ++warp.unresolvedStores;
@@ -276,7 +289,8 @@ void Sm::atomicShared(Warp &warp, const MicroOp &op, LaneMask active,
     size_t at = size_t(lane) * bytes;
     for (unsigned i = 0; i < bytes; i += element)
       applyAtomic(static_cast<AtomicOp>(op.sub), op.type,
-                  warp.cta->shared.data() + offsets[lane] + i, operands + at + i,
+                  warp.cta->shared.data() + offsets[lane] + i,
+                  operands + at + i,
                   operands + size_t(kWarpSize) * bytes + at + i, old + at + i);
     oldAddress[lane] = reinterpret_cast<uint64_t>(old + at);
     for (unsigned earlier = 0; earlier < lane; ++earlier)
@@ -287,11 +301,12 @@ void Sm::atomicShared(Warp &warp, const MicroOp &op, LaneMask active,
   }
   if (op.opcode == Opcode::Atom) {
     MicroOp result = op;
-    result.sub = static_cast<uint8_t>(typeBits(op.type)); // Ld's field for the register size.
+    result.sub = static_cast<uint8_t>(
+        typeBits(op.type)); // Ld's field for the register size.
     loadLanes(warp.context, result, active, oldAddress);
   }
-  unsigned wavefronts =
-      sharedWavefronts(offsets, bytes, active) + repeated * chip.sharedAtomicCycles;
+  unsigned wavefronts = sharedWavefronts(offsets, bytes, active) +
+                        repeated * chip.sharedAtomicCycles;
   uint64_t served = accountShared(wavefronts, 1);
   setReady(warp, op, currentIsFree() ? now : served + chip.sharedLatency);
 }

@@ -13,8 +13,9 @@ bool isAtomicSupported(AtomicOp operation, Type type);
 /// Combines one element in memory with `operand` (Cas: compares with `operand`,
 /// stores `replacement`) and hands out what was there. All pointers have
 /// typeBits(type) / 8 bytes.
-void applyAtomic(AtomicOp operation, Type type, uint8_t *memory, const uint8_t *operand,
-                 const uint8_t *replacement, uint8_t *old);
+void applyAtomic(AtomicOp operation, Type type, uint8_t *memory,
+                 const uint8_t *operand, const uint8_t *replacement,
+                 uint8_t *old);
 
 } // namespace kperfir::simt
 

@@ -1,4 +1,5 @@
-//===- Barrier.cpp - bar, barrier and mbarrier -----------------------------===//
+//===- Barrier.cpp - bar, barrier and mbarrier
+//-----------------------------===//
 //
 // A warp that has to wait leaves the schedule until it is released: nothing
 // spins. An mbarrier is the 64-bit word in shared memory that PTX says it is;
@@ -15,25 +16,29 @@
 namespace kperfir::simt {
 
 namespace {
-unsigned firstLane(LaneMask lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
+unsigned firstLane(LaneMask lanes) {
+  return static_cast<unsigned>(std::countr_zero(lanes));
+}
 
 /// The word of an mbarrier, unpacked.
 struct Mbarrier {
   static constexpr uint64_t kCountMask = (1u << 20) - 1;
   static constexpr unsigned kBytes = 8;
 
-  uint32_t pending = 0;   // arrivals that the phase still needs
-  uint32_t expected = 0;  // arrivals of a phase
+  uint32_t pending = 0;      // arrivals that the phase still needs
+  uint32_t expected = 0;     // arrivals of a phase
   uint32_t transactions = 0; // bytes that the phase still needs
   uint32_t phase = 0;
 
   static Mbarrier unpack(uint64_t word) {
-    return {static_cast<uint32_t>(word & kCountMask), static_cast<uint32_t>(word >> 20 & kCountMask),
-            static_cast<uint32_t>(word >> 40 & 0x7FFFFF), static_cast<uint32_t>(word >> 63)};
+    return {static_cast<uint32_t>(word & kCountMask),
+            static_cast<uint32_t>(word >> 20 & kCountMask),
+            static_cast<uint32_t>(word >> 40 & 0x7FFFFF),
+            static_cast<uint32_t>(word >> 63)};
   }
   uint64_t pack() const {
-    return pending | uint64_t(expected) << 20 | uint64_t(transactions & 0x7FFFFF) << 40 |
-           uint64_t(phase) << 63;
+    return pending | uint64_t(expected) << 20 |
+           uint64_t(transactions & 0x7FFFFF) << 40 | uint64_t(phase) << 63;
   }
   /// True if that ended the phase.
   bool completeIfDone() {
@@ -62,7 +67,8 @@ void Sm::executeBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
   case Opcode::ClusterArrive:
   case Opcode::ClusterWait:
   case Opcode::Invalid:
-    fail(warp, warp.pc - 1, {ErrorKind::Unsupported, "cluster barriers are not supported"});
+    fail(warp, warp.pc - 1,
+         {ErrorKind::Unsupported, "cluster barriers are not supported"});
   default:
     return mbarrier(warp, op, active);
   }
@@ -98,22 +104,26 @@ void Sm::arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
   if (id >= kNumBarriers)
     fail(warp, warp.pc - 1,
          {ErrorKind::OutOfBounds, "there is no barrier " + std::to_string(id)});
-  if (op.src[1] != kNoRow && (count == 0 || count % kWarpSize || count > chip.maxThreadsPerCta))
+  if (op.src[1] != kNoRow &&
+      (count == 0 || count % kWarpSize || count > chip.maxThreadsPerCta))
     fail(warp, warp.pc - 1,
-         {ErrorKind::Unsupported, "barrier " + std::to_string(id) + " expects " +
-                                      std::to_string(count) +
-                                      " threads; need a multiple of the warp size"});
+         {ErrorKind::Unsupported,
+          "barrier " + std::to_string(id) + " expects " +
+              std::to_string(count) +
+              " threads; need a multiple of the warp size"});
   if (op.has(kAligned) && active != warp.alive)
     fail(warp, warp.pc - 1,
          {ErrorKind::Deadlock, "an aligned barrier is executed by " +
-                                   std::to_string(std::popcount(active)) + " of " +
+                                   std::to_string(std::popcount(active)) +
+                                   " of " +
                                    std::to_string(std::popcount(warp.alive)) +
                                    " lanes: the warp has diverged"});
 
   NamedBarrier &barrier = cta.barriers[id];
   barrier.expected = count;
-  barrier.arrived += active == warp.alive ? kWarpSize
-                                          : static_cast<uint32_t>(std::popcount(active));
+  barrier.arrived += active == warp.alive
+                         ? kWarpSize
+                         : static_cast<uint32_t>(std::popcount(active));
   if (op.opcode == Opcode::BarRed) {
     LaneMask votes = warp.context.predicate(op.predSrc());
     if (op.has(kPredSrcNegated))
@@ -132,7 +142,8 @@ void Sm::arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
 
 bool Sm::releaseIfComplete(Cta &cta, unsigned id) {
   NamedBarrier &barrier = cta.barriers[id];
-  uint32_t expected = barrier.expected ? barrier.expected : cta.unfinishedWarps * kWarpSize;
+  uint32_t expected =
+      barrier.expected ? barrier.expected : cta.unfinishedWarps * kWarpSize;
   if (barrier.arrived == 0 || barrier.arrived < expected)
     return false;
   NamedBarrier released = std::exchange(barrier, NamedBarrier());
@@ -178,14 +189,15 @@ uint64_t Sm::readMbarrier(const Warp &warp, unsigned lane, uint64_t address,
   auto offset = static_cast<uint32_t>(address);
   if (!shared.inBounds(offset, Mbarrier::kBytes))
     fail(warp, warp.pc - 1,
-         {ErrorKind::OutOfBounds, "mbarrier at shared memory address " +
-                                      std::to_string(offset) + " is outside of the CTA's " +
-                                      std::to_string(shared.size()) + " bytes",
+         {ErrorKind::OutOfBounds,
+          "mbarrier at shared memory address " + std::to_string(offset) +
+              " is outside of the CTA's " + std::to_string(shared.size()) +
+              " bytes",
           static_cast<int>(lane), uint64_t(offset)});
   if (offset % Mbarrier::kBytes)
     fail(warp, warp.pc - 1,
-         {ErrorKind::Misaligned, "mbarrier is not aligned to 8 bytes", static_cast<int>(lane),
-          uint64_t(offset)});
+         {ErrorKind::Misaligned, "mbarrier is not aligned to 8 bytes",
+          static_cast<int>(lane), uint64_t(offset)});
   if (initialised && !shared.isWritten(offset, Mbarrier::kBytes))
     fail(warp, warp.pc - 1,
          {ErrorKind::Uninitialised, "mbarrier has not been initialised",
@@ -201,7 +213,8 @@ void Sm::writeMbarrier(Cta &cta, uint32_t offset, uint64_t word) {
 }
 
 void Sm::mbarrier(Warp &warp, const MicroOp &op, LaneMask active) {
-  uint64_t done = accountShared(1, 1) + chip.cost(LatencyClass::Mbarrier).latency;
+  uint64_t done =
+      accountShared(1, 1) + chip.cost(LatencyClass::Mbarrier).latency;
   setReady(warp, op, currentIsFree() ? now : done);
   if (op.opcode == Opcode::MbarrierPendingCount) {
     const uint64_t *states = warp.context.src64(op.src[1]);
@@ -211,16 +224,19 @@ void Sm::mbarrier(Warp &warp, const MicroOp &op, LaneMask active) {
     return;
   }
   Addresses addresses = addressesOf(warp, op);
-  if (op.opcode == Opcode::MbarrierTestWait || op.opcode == Opcode::MbarrierTryWait)
+  if (op.opcode == Opcode::MbarrierTestWait ||
+      op.opcode == Opcode::MbarrierTryWait)
     return waitMbarrier(warp, op, active, addresses);
   for (LaneMask rest = active; rest; rest &= rest - 1)
     updateMbarrier(warp, op, firstLane(rest), addresses.lane[firstLane(rest)]);
 }
 
-void Sm::updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane, uint64_t address) {
+void Sm::updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane,
+                        uint64_t address) {
   Cta &cta = *warp.cta;
   auto offset = static_cast<uint32_t>(address);
-  uint64_t word = readMbarrier(warp, lane, address, op.opcode != Opcode::MbarrierInit);
+  uint64_t word =
+      readMbarrier(warp, lane, address, op.opcode != Opcode::MbarrierInit);
   Mbarrier barrier = Mbarrier::unpack(word);
   uint32_t count = op.src[1] == kNoRow ? 1 : warp.context.src(op.src[1])[lane];
   switch (op.opcode) {
@@ -251,7 +267,8 @@ void Sm::updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane, uint64_t a
   }
   if (count > barrier.pending)
     fail(warp, warp.pc - 1,
-         {ErrorKind::OutOfBounds, "more arrivals than the phase of the mbarrier expects",
+         {ErrorKind::OutOfBounds,
+          "more arrivals than the phase of the mbarrier expects",
           static_cast<int>(lane), uint64_t(offset)});
   arriveMbarrier(cta, offset, count);
 }
@@ -284,9 +301,10 @@ void Sm::waitMbarrier(Warp &warp, const MicroOp &op, LaneMask active,
     unsigned lane = firstLane(rest);
     Mbarrier barrier =
         Mbarrier::unpack(readMbarrier(warp, lane, addresses.lane[lane], true));
-    uint32_t phase = op.has(kParity)
-                         ? warp.context.src(op.src[1])[lane] & 1
-                         : Mbarrier::unpack(warp.context.src64(op.src[1])[lane]).phase;
+    uint32_t phase =
+        op.has(kParity)
+            ? warp.context.src(op.src[1])[lane] & 1
+            : Mbarrier::unpack(warp.context.src64(op.src[1])[lane]).phase;
     if (barrier.phase != phase)
       completed |= 1u << lane;
     same &= addresses.lane[lane] == addresses.lane[firstLane(active)];
@@ -300,7 +318,8 @@ void Sm::waitMbarrier(Warp &warp, const MicroOp &op, LaneMask active,
   // try_wait may suspend the thread: it returns when the phase has ended.
   predicate |= active;
   warp.cta->waiters.push_back(
-      {&warp, static_cast<uint32_t>(addresses.lane[firstLane(active)]), awaited});
+      {&warp, static_cast<uint32_t>(addresses.lane[firstLane(active)]),
+       awaited});
   block(warp, WarpState::Mbarrier);
 }
 

@@ -42,7 +42,7 @@ struct Cta {
   std::vector<MbarrierWaiter> waiters;
   uint32_t threads = 0;
   uint32_t unfinishedWarps = 0;
-  uint32_t blockedWarps = 0; // in state Barrier or Mbarrier
+  uint32_t blockedWarps = 0;  // in state Barrier or Mbarrier
   uint32_t pendingEvents = 0; // asynchronous arrivals still to come
   uint64_t endCycle = 0;
 };

@@ -5,7 +5,8 @@
 namespace kperfir::simt {
 
 namespace {
-template <typename T> void extend(std::vector<T> &to, const std::vector<T> &from) {
+template <typename T>
+void extend(std::vector<T> &to, const std::vector<T> &from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 } // namespace

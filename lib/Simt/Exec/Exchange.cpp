@@ -13,7 +13,9 @@
 namespace kperfir::simt {
 
 namespace {
-unsigned firstLane(LaneMask lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
+unsigned firstLane(LaneMask lanes) {
+  return static_cast<unsigned>(std::countr_zero(lanes));
+}
 } // namespace
 
 void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
@@ -26,17 +28,37 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
       order.push_back({request.cycle, sm.get(), &request});
   }
   // Entries of one SM are in the order of its queue already.
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Entry &a, const Entry &b) { return a.key < b.key; });
-  for (const Entry &entry : order) {
+  std::stable_sort(
+      order.begin(), order.end(),
+      [](const Entry &a, const Entry &b) { return a.key < b.key; });
+  constexpr size_t kAhead = 6;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Entry &entry = order[i];
     if (failed && entry.key > failed->errorCycle)
       break;
+    if (i + kAhead < order.size())
+      prefetch(order[i + kAhead]);
     execute(*entry.sm, *entry.request, end);
   }
   if (failed)
     throw Error(*failed->error);
   for (std::unique_ptr<Sm> &sm : sms)
     sm->endExchange();
+}
+
+void Exchange::prefetch(const Entry &entry) const {
+  const GlobalRequest &request = *entry.request;
+  if (!request.range || !request.mask)
+    return;
+  uint64_t address = request.address[firstLane(request.mask)];
+  __builtin_prefetch(reinterpret_cast<const void *>(address), 0, 2);
+  uint64_t sector = request.range->timingAddress(address) / kSectorBytes;
+  unsigned lines = request.contiguous ? request.bytes / 4 : 1;
+  for (unsigned i = 0; i < std::max(lines, 1u); ++i) {
+    system.prefetch(sector + i * kSectorsPerLine);
+    if (request.cached)
+      entry.sm->l1.prefetch(sector / kSectorsPerLine + i);
+  }
 }
 
 void Exchange::execute(Sm &sm, GlobalRequest &request, uint64_t end) {
@@ -64,9 +86,12 @@ void Exchange::execute(Sm &sm, GlobalRequest &request, uint64_t end) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-void Exchange::check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes) {
-  common = commonRange(*launch.memory, request.address, request.bytes, lanes,
-                       rangeHint[request.pc]);
+void Exchange::check(Sm &sm, const GlobalRequest &request, LaneMask lanes,
+                     bool writes) {
+  common = request.range
+               ? request.range
+               : commonRange(*launch.memory, request.address, request.bytes,
+                             lanes, rangeHint[request.pc]);
   if (common && (common->writable || !writes))
     return launch.memory->place(*common);
   for (LaneMask rest = lanes; rest; rest &= rest - 1) {
@@ -79,19 +104,23 @@ void Exchange::check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool 
       continue;
     }
     char place[24];
-    std::snprintf(place, sizeof place, "0x%llx", static_cast<unsigned long long>(address));
+    std::snprintf(place, sizeof place, "0x%llx",
+                  static_cast<unsigned long long>(address));
     std::string text = std::string(writes ? "write" : "read") + " of " +
                        std::to_string(request.bytes) + " bytes at " + place;
     text += inside ? " in the read-only range `" + range->name + "`"
-                   : " is out of bounds: " + launch.memory->describeNeighbours(address);
+                   : " is out of bounds: " +
+                         launch.memory->describeNeighbours(address);
     sm.fail(*request.warp, request.pc,
             {ErrorKind::OutOfBounds, text, static_cast<int>(lane), address});
   }
 }
 
-void Exchange::collectSectors(const GlobalRequest &request, LaneMask lanes, SectorList &list) {
+void Exchange::collectSectors(const GlobalRequest &request, LaneMask lanes,
+                              SectorList &list) {
   if (common)
-    coalesce(*common, request.address, request.bytes, lanes, request.contiguous, list);
+    coalesce(*common, request.address, request.bytes, lanes, request.contiguous,
+             list);
   else
     coalesceMapped(*launch.memory, request.address, request.bytes, lanes, list);
 }
@@ -100,42 +129,43 @@ void Exchange::collectSectors(const GlobalRequest &request, LaneMask lanes, Sect
 // Requests
 //===----------------------------------------------------------------------===//
 
-uint64_t *Exchange::findInL1(Sm &sm, const GlobalRequest &request, uint64_t sector) {
-  unsigned index = sector % kSectorsPerLine;
-  Cache::Line *line = sm.l1.find(sector / kSectorsPerLine);
-  if (request.lookedUp)
-    return line ? &line->ready[index] : nullptr; // Null if it was evicted since.
+Cache::Line *Exchange::findInL1(Sm &sm, const GlobalRequest &request,
+                                uint64_t line) {
+  Cache::Line *found = sm.l1.find(line);
+  if (found || request.lookedUp)
+    return found; // Null if it was evicted since.
   // The first use of a range: the SM did not know its timing addresses.
-  if (!line) {
-    Cache::Line evicted;
-    line = &sm.l1.allocate(sector / kSectorsPerLine, evicted);
-  }
-  if (line->ready[index] == kNever)
-    line->ready[index] = kUnresolved;
-  return &line->ready[index];
+  return &sm.l1.allocate(line);
 }
 
-uint64_t Exchange::readSectors(Sm &sm, const GlobalRequest &request, const SectorList &list) {
+uint64_t Exchange::readSectors(Sm &sm, const GlobalRequest &request,
+                               const SectorList &list) {
   uint64_t done = request.cycle + chip.l1Latency;
-  unsigned fetched = 0;
+  uint64_t begin = std::max(request.cycle, sm.portFree);
+  uint64_t fetchedBytes = 0;
+  uint64_t current = kNever;
+  Cache::Line *line = nullptr;
   for (unsigned i = 0; i < list.count; ++i) {
     uint64_t sector = list.sectors[i];
-    uint64_t *ready = request.cached ? findInL1(sm, request, sector) : nullptr;
-    if (ready && *ready < kUnresolved) {
-      done = std::max(done, *ready); // It hit, or another request brought it.
+    if (request.cached && current != sector / kSectorsPerLine) {
+      current = sector / kSectorsPerLine;
+      line = findInL1(sm, request, current);
+    }
+    unsigned index = sector % kSectorsPerLine;
+    uint64_t ready = line ? line->ready(index) : kNever;
+    if (ready < kUnresolved) {
+      done = std::max(done, ready); // It hit, or another request brought it.
       continue;
     }
     // The SM's port takes some bytes in a cycle.
-    uint64_t arrival = std::max(request.cycle, sm.portFree + fetched * kSectorBytes /
-                                                                 chip.smPortBytesPerCycle);
-    ++fetched;
-    uint64_t answered = system.read(sector, arrival);
-    if (ready && *ready == kUnresolved)
-      *ready = answered;
+    uint64_t answered =
+        system.read(sector, begin + fetchedBytes / chip.smPortBytesPerCycle);
+    fetchedBytes += kSectorBytes;
+    if (line && (ready == kUnresolved || !request.lookedUp))
+      line->arrive(index, answered, request.cycle);
     done = std::max(done, answered);
   }
-  sm.portFree = std::max(sm.portFree, request.cycle) +
-                uint64_t(fetched) * kSectorBytes / chip.smPortBytesPerCycle;
+  sm.portFree = begin + fetchedBytes / chip.smPortBytesPerCycle;
   return done;
 }
 
@@ -144,7 +174,8 @@ void Exchange::load(Sm &sm, GlobalRequest &request) {
   ExecContext &context = request.warp->context;
   const MicroOp &op = program.ops[request.pc];
   if (request.contiguous)
-    loadContiguous(context, op, reinterpret_cast<const uint8_t *>(request.address[0]));
+    loadContiguous(context, op,
+                   reinterpret_cast<const uint8_t *>(request.address[0]));
   else
     loadLanes(context, op, request.mask, request.address);
   if (request.free)
@@ -190,13 +221,14 @@ void Exchange::atomic(Sm &sm, GlobalRequest &request) {
     size_t at = size_t(lane) * request.bytes;
     auto *memory = reinterpret_cast<uint8_t *>(request.address[lane]);
     for (unsigned i = 0; i < request.bytes; i += element)
-      applyAtomic(static_cast<AtomicOp>(op.sub), op.type, memory + i, operands + at + i,
-                  replacements + at + i, old + at + i);
+      applyAtomic(static_cast<AtomicOp>(op.sub), op.type, memory + i,
+                  operands + at + i, replacements + at + i, old + at + i);
     oldAddress[lane] = reinterpret_cast<uint64_t>(old + at);
   }
   if (op.opcode == Opcode::Atom) {
     MicroOp result = op;
-    result.sub = static_cast<uint8_t>(typeBits(op.type)); // Ld's field for the register size.
+    result.sub = static_cast<uint8_t>(
+        typeBits(op.type)); // Ld's field for the register size.
     loadLanes(request.warp->context, result, request.mask, oldAddress);
   }
   if (request.free)
@@ -206,13 +238,14 @@ void Exchange::atomic(Sm &sm, GlobalRequest &request) {
   auto lanes = static_cast<unsigned>(std::popcount(request.mask));
   unsigned perSector = (lanes + list.count - 1) / std::max(list.count, 1u);
   for (unsigned i = 0; i < list.count; ++i)
-    request.done =
-        std::max(request.done, system.atomic(list.sectors[i], request.cycle, perSector));
+    request.done = std::max(
+        request.done, system.atomic(list.sectors[i], request.cycle, perSector));
 }
 
 void Exchange::copyAsync(Sm &sm, GlobalRequest &request) {
   AsyncOperands operands;
-  std::memcpy(&operands, sm.requests.data.data() + request.data, sizeof operands);
+  std::memcpy(&operands, sm.requests.data.data() + request.data,
+              sizeof operands);
   LaneMask reading = 0;
   for (LaneMask rest = request.mask; rest; rest &= rest - 1)
     if (operands.sourceBytes[firstLane(rest)])

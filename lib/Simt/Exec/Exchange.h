@@ -1,4 +1,5 @@
-//===- Exchange.h - Answers what SMs have asked of global memory -----------===//
+//===- Exchange.h - Answers what SMs have asked of global memory
+//-----------===//
 //
 // Between two runs of the SMs: executes their requests in the order of cycle,
 // SM, queue. This is the only place where global memory changes and where SMs
@@ -20,8 +21,8 @@ namespace kperfir::simt {
 class Exchange {
 public:
   Exchange(const Launch &launch, MemorySystem &system)
-      : launch(launch), program(*launch.program), chip(*launch.chip), system(system),
-        rangeHint(launch.program->ops.size(), nullptr) {}
+      : launch(launch), program(*launch.program), chip(*launch.chip),
+        system(system), rangeHint(launch.program->ops.size(), nullptr) {}
 
   /// Answers everything that was asked before `end`, where the next run begins.
   /// Throws Error for a wrong access; the first in the order of execution, also
@@ -35,6 +36,8 @@ private:
     GlobalRequest *request;
   };
 
+  /// Asks the host for what execute() will touch.
+  void prefetch(const Entry &entry) const;
   void execute(Sm &sm, GlobalRequest &request, uint64_t end);
   void load(Sm &sm, GlobalRequest &request);
   void store(Sm &sm, GlobalRequest &request);
@@ -42,17 +45,20 @@ private:
   void copyAsync(Sm &sm, GlobalRequest &request);
   /// Throws when a lane is outside of every range, or writes a read-only one.
   void check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes);
-  void collectSectors(const GlobalRequest &request, LaneMask lanes, SectorList &list);
-  /// Where L1 keeps when it has the sector, or null.
-  uint64_t *findInL1(Sm &sm, const GlobalRequest &request, uint64_t sector);
-  uint64_t readSectors(Sm &sm, const GlobalRequest &request, const SectorList &list);
+  void collectSectors(const GlobalRequest &request, LaneMask lanes,
+                      SectorList &list);
+  /// The SM's L1 line for the answer, or null.
+  Cache::Line *findInL1(Sm &sm, const GlobalRequest &request, uint64_t line);
+  uint64_t readSectors(Sm &sm, const GlobalRequest &request,
+                       const SectorList &list);
 
   const Launch &launch;
   const Program &program;
   const Chip &chip;
   MemorySystem &system;
   std::vector<const GlobalRange *> rangeHint;
-  const GlobalRange *common = nullptr; // holds all lanes of the current request, or null
+  const GlobalRange *common =
+      nullptr; // holds all lanes of the current request, or null
   std::vector<Entry> order;
 };
 

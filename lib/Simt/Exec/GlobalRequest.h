@@ -1,4 +1,5 @@
-//===- GlobalRequest.h - What an SM asks of global memory ------------------===//
+//===- GlobalRequest.h - What an SM asks of global memory
+//------------------===//
 //
 // Queued by an SM while it runs alone; executed (data and time) at the next
 // exchange, in the order of (cycle, SM, queue).
@@ -16,24 +17,26 @@
 namespace kperfir::simt {
 
 class Warp;
+struct GlobalRange;
 
 struct GlobalRequest {
   enum class Kind : uint8_t { Load, Store, Atomic, AsyncCopy, AsyncArrive };
 
   uint64_t cycle = 0; // when it leaves the SM
   Warp *warp = nullptr;
+  const GlobalRange *range = nullptr; // holds all lanes, if known
   uint32_t pc = 0;
   LaneMask mask = 0;
   Kind kind = Kind::Load;
-  bool cached = false;    // fills L1
-  bool lookedUp = false;  // L1 has lines for its sectors already
-  bool free = false;      // data only, no time
+  bool cached = false;     // fills L1
+  bool lookedUp = false;   // L1 has lines for its sectors already
+  bool free = false;       // data only, no time
   bool contiguous = false; // lane i at address[0] + i * bytes, all lanes
-  uint32_t bytes = 0;     // per lane
-  uint32_t log = 0;       // entry to complete
-  uint64_t done = 0;      // set by the exchange
-  uint64_t group = 0;     // AsyncCopy: serial of its group
-  size_t data = 0;        // Store, Atomic, AsyncCopy: begin in RequestQueue::data
+  uint32_t bytes = 0;      // per lane
+  uint32_t log = 0;        // entry to complete
+  uint64_t done = 0;       // set by the exchange
+  uint64_t group = 0;      // AsyncCopy: serial of its group
+  size_t data = 0; // Store, Atomic, AsyncCopy: begin in RequestQueue::data
   alignas(64) uint64_t address[kWarpSize];
 };
 

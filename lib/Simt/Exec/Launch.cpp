@@ -1,4 +1,5 @@
-//===- Launch.cpp - Occupancy, and the cost of each op ---------------------===//
+//===- Launch.cpp - Occupancy, and the cost of each op
+//---------------------===//
 
 #include "Simt/Exec/Launch.h"
 
@@ -7,7 +8,9 @@
 namespace kperfir::simt {
 
 namespace {
-uint32_t roundUp(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
+uint32_t roundUp(uint32_t value, uint32_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 /// Cycles for which one mma.sync takes a sub-core's tensor core.
 uint32_t mmaInterval(const MmaShape &shape, const Chip &chip) {
@@ -39,8 +42,8 @@ uint32_t mmaInterval(const MmaShape &shape, const Chip &chip) {
 }
 } // namespace
 
-Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta, uint32_t registers,
-                           uint32_t sharedBytes) {
+Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta,
+                           uint32_t registers, uint32_t sharedBytes) {
   Occupancy result;
   result.byWarps = chip.maxWarpsPerSm / warpsPerCta;
   result.byCtas = chip.maxCtasPerSm;
@@ -51,7 +54,8 @@ Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta, uint32_t regi
   uint32_t warpsPerSubCore = chip.registersPerSm / kSubCores / perWarp;
   result.byRegisters = warpsPerSubCore * kSubCores / warpsPerCta;
 
-  uint32_t perCta = roundUp(sharedBytes + chip.sharedReservedPerCta, chip.sharedUnit);
+  uint32_t perCta =
+      roundUp(sharedBytes + chip.sharedReservedPerCta, chip.sharedUnit);
   result.byShared = sharedBytes > chip.maxSharedBytesPerCta
                         ? 0
                         : chip.sharedBytesPerSm / std::max(perCta, 1u);
@@ -73,7 +77,8 @@ Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta, uint32_t regi
   for (uint32_t size : chip.sharedCarveoutBytes)
     if (size >= used)
       carveout = std::min(carveout, size);
-  result.l1Bytes = chip.unifiedL1Bytes > carveout ? chip.unifiedL1Bytes - carveout : 0;
+  result.l1Bytes =
+      chip.unifiedL1Bytes > carveout ? chip.unifiedL1Bytes - carveout : 0;
   return result;
 }
 
@@ -89,7 +94,8 @@ std::vector<OpCost> computeCosts(const Program &program, const Chip &chip) {
     result.free = op.has(kSynthetic);
     if (op.opcode == Opcode::Mma)
       result.interval = static_cast<uint16_t>(
-          std::min(mmaInterval(program.mmas[static_cast<size_t>(op.imm)], chip), 0xFFFFu));
+          std::min(mmaInterval(program.mmas[static_cast<size_t>(op.imm)], chip),
+                   0xFFFFu));
   }
   return costs;
 }

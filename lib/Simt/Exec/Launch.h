@@ -1,4 +1,5 @@
-//===- Launch.h - What all SMs share while a kernel runs -------------------===//
+//===- Launch.h - What all SMs share while a kernel runs
+//-------------------===//
 
 #ifndef KPERFIR_SIMT_EXEC_LAUNCH_H
 #define KPERFIR_SIMT_EXEC_LAUNCH_H
@@ -29,7 +30,7 @@ struct Launch {
   const Program *program = nullptr;
   const Chip *chip = nullptr;
   GlobalMemory *memory = nullptr;
-  std::vector<OpCost> costs; // by pc
+  std::vector<OpCost> costs;         // by pc
   std::vector<MmaKernel> mmaKernels; // by Program::mmas
   std::vector<uint8_t> params;
   std::array<uint32_t, 3> grid = {1, 1, 1};
@@ -37,7 +38,7 @@ struct Launch {
   std::array<uint32_t, 3> cluster = {1, 1, 1};
   uint32_t threadsPerCta = 1;
   uint32_t warpsPerCta = 1;
-  uint32_t sharedBytes = 0;        // in the CTA's window, static and dynamic
+  uint32_t sharedBytes = 0; // in the CTA's window, static and dynamic
   uint32_t dynamicSharedBytes = 0;
   uint64_t gridId = 0;
   uint64_t seed = 0;
@@ -56,8 +57,8 @@ struct Occupancy {
 };
 
 /// `registers` per thread. ctasPerSm is 0 when one CTA does not fit.
-Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta, uint32_t registers,
-                           uint32_t sharedBytes);
+Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta,
+                           uint32_t registers, uint32_t sharedBytes);
 
 /// Costs of every op of `program` on `chip`.
 std::vector<OpCost> computeCosts(const Program &program, const Chip &chip);

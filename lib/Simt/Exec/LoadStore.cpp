@@ -19,14 +19,18 @@ namespace kperfir::simt {
 namespace {
 std::string hex(uint64_t value) {
   char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  std::snprintf(text, sizeof text, "0x%llx",
+                static_cast<unsigned long long>(value));
   return text;
 }
 
-unsigned firstLane(LaneMask lanes) { return static_cast<unsigned>(std::countr_zero(lanes)); }
+unsigned firstLane(LaneMask lanes) {
+  return static_cast<unsigned>(std::countr_zero(lanes));
+}
 
 /// Lanes whose generic address lies in the window.
-LaneMask lanesInWindow(const uint64_t *address, LaneMask active, uint64_t window) {
+LaneMask lanesInWindow(const uint64_t *address, LaneMask active,
+                       uint64_t window) {
   LaneMask lanes = 0;
   for (LaneMask rest = active; rest; rest &= rest - 1)
     if ((address[firstLane(rest)] & kWindowMask) == window)
@@ -132,8 +136,9 @@ void Sm::checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
   unsigned lane = firstLane(active);
   fail(warp, warp.pc - 1,
        {ErrorKind::Misaligned,
-        "address " + hex(addresses.lane[lane]) + " is not a multiple of the access size, " +
-            std::to_string(bytes) + " bytes",
+        "address " + hex(addresses.lane[lane]) +
+            " is not a multiple of the access size, " + std::to_string(bytes) +
+            " bytes",
         static_cast<int>(lane), addresses.lane[lane]});
 }
 
@@ -141,8 +146,9 @@ void Sm::checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-void Sm::sharedOffsets(const Warp &warp, LaneMask active, const Addresses &addresses,
-                       unsigned bytes, uint32_t *offsets) const {
+void Sm::sharedOffsets(const Warp &warp, LaneMask active,
+                       const Addresses &addresses, unsigned bytes,
+                       uint32_t *offsets) const {
   const SharedMemory &shared = warp.cta->shared;
   // Generic addresses carry the window in their upper half.
   uint32_t high = 0;
@@ -157,13 +163,14 @@ void Sm::sharedOffsets(const Warp &warp, LaneMask active, const Addresses &addre
   unsigned lane = firstLane(active);
   fail(warp, warp.pc - 1,
        {ErrorKind::OutOfBounds,
-        "shared memory address " + hex(offsets[lane]) + ", " + std::to_string(bytes) +
-            " bytes, is outside of the CTA's " + std::to_string(shared.size()) + " bytes",
+        "shared memory address " + hex(offsets[lane]) + ", " +
+            std::to_string(bytes) + " bytes, is outside of the CTA's " +
+            std::to_string(shared.size()) + " bytes",
         static_cast<int>(lane), offsets[lane]});
 }
 
-void Sm::checkWritten(const Warp &warp, LaneMask active, const uint32_t *offsets,
-                      unsigned bytes) const {
+void Sm::checkWritten(const Warp &warp, LaneMask active,
+                      const uint32_t *offsets, unsigned bytes) const {
   const SharedMemory &shared = warp.cta->shared;
   bool written = true;
   for (LaneMask rest = active; rest; rest &= rest - 1)
@@ -175,30 +182,37 @@ void Sm::checkWritten(const Warp &warp, LaneMask active, const uint32_t *offsets
   failUnwritten(warp, firstLane(active), offsets[firstLane(active)], bytes);
 }
 
-void Sm::failUnwritten(const Warp &warp, unsigned lane, uint32_t offset, unsigned bytes) const {
-  std::string text = "shared memory at " + hex(offset) + " (" + std::to_string(bytes) + " bytes)";
+void Sm::failUnwritten(const Warp &warp, unsigned lane, uint32_t offset,
+                       unsigned bytes) const {
+  std::string text = "shared memory at " + hex(offset) + " (" +
+                     std::to_string(bytes) + " bytes)";
   bool copying = false;
   for (const std::unique_ptr<Warp> &other : warp.cta->warps)
     for (const AsyncGroup &group : other->groups)
       for (const AsyncSpan &span : group.spans)
-        copying |= span.offset < offset + bytes && offset < span.offset + span.bytes;
-  text += copying ? " is read while a cp.async that fills it has not been waited for: a "
+        copying |=
+            span.offset < offset + bytes && offset < span.offset + span.bytes;
+  text += copying ? " is read while a cp.async that fills it has not been "
+                    "waited for: a "
                     "cp.async.wait_group (and a barrier) is missing"
                   : " is read but was never written";
   fail(warp, warp.pc - 1,
-       {ErrorKind::Uninitialised, text, static_cast<int>(lane), uint64_t(offset)});
+       {ErrorKind::Uninitialised, text, static_cast<int>(lane),
+        uint64_t(offset)});
 }
 
 uint64_t Sm::accountShared(unsigned wavefronts, unsigned best) {
   ++statistics.sharedAccesses;
   statistics.sharedWavefronts += wavefronts;
-  statistics.sharedConflictWavefronts += wavefronts - std::min(wavefronts, best);
+  statistics.sharedConflictWavefronts +=
+      wavefronts - std::min(wavefronts, best);
   if (currentIsFree())
     return now;
   return occupyLsu(wavefronts) + wavefronts - 1;
 }
 
-void Sm::loadShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses) {
+void Sm::loadShared(Warp &warp, const MicroOp &op, LaneMask active,
+                    const Addresses &addresses) {
   unsigned bytes = accessBytes(op);
   uint32_t offsets[kWarpSize];
   sharedOffsets(warp, active, addresses, bytes, offsets);
@@ -220,7 +234,8 @@ void Sm::storeShared(Warp &warp, const MicroOp &op, LaneMask active,
   uint32_t offsets[kWarpSize];
   sharedOffsets(warp, active, addresses, bytes, offsets);
   alignas(64) uint8_t values[kWarpSize * 64];
-  const RowIndex *rows = op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
+  const RowIndex *rows =
+      op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
   packLanes(warp.context, op, rows, values);
   SharedMemory &shared = warp.cta->shared;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
@@ -237,8 +252,9 @@ void Sm::storeShared(Warp &warp, const MicroOp &op, LaneMask active,
 // Global memory
 //===----------------------------------------------------------------------===//
 
-GlobalRequest &Sm::queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind,
-                         LaneMask active, uint64_t cycle) {
+GlobalRequest &Sm::queue(Warp &warp, const MicroOp &op,
+                         GlobalRequest::Kind kind, LaneMask active,
+                         uint64_t cycle) {
   GlobalRequest &request = requests.entries.emplace_back();
   request.cycle = cycle;
   request.warp = &warp;
@@ -251,11 +267,12 @@ GlobalRequest &Sm::queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind
   return request;
 }
 
-void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses) {
+void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
+                    const Addresses &addresses) {
   unsigned bytes = accessBytes(op);
   bool contiguous = isContiguous(addresses.lane, bytes, active);
-  const GlobalRange *range =
-      commonRange(*launch.memory, addresses.lane, bytes, active, rangeHint[warp.pc - 1]);
+  const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes,
+                                         active, rangeHint[warp.pc - 1]);
   bool placed = range && range->isPlaced();
   // Ordered loads go to L2, where other SMs' stores are.
   bool cached = l1.exists() && op.sem() == MemSem::Weak && !op.has(kVolatile);
@@ -263,24 +280,30 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addres
   SectorList list;
   if (range)
     coalesce(*range, addresses.lane, bytes, active, contiguous, list);
-  unsigned lines = range ? countLines(list) : static_cast<unsigned>(std::popcount(active));
+  unsigned lines =
+      range ? countLines(list) : static_cast<unsigned>(std::popcount(active));
   uint64_t cycles =
-      std::max(uint64_t(lines), uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle);
-  uint64_t served = currentIsFree() ? now : occupyLsu(std::max<uint64_t>(cycles, 1));
+      std::max(uint64_t(lines),
+               uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle);
+  uint64_t served =
+      currentIsFree() ? now : occupyLsu(std::max<uint64_t>(cycles, 1));
 
   uint64_t filled = cached && placed ? lookUpL1(list) : kUnresolved;
   if (filled != kUnresolved) {
     if (contiguous)
-      loadContiguous(warp.context, op, reinterpret_cast<const uint8_t *>(addresses.lane[0]));
+      loadContiguous(warp.context, op,
+                     reinterpret_cast<const uint8_t *>(addresses.lane[0]));
     else
       loadLanes(warp.context, op, active, addresses.lane);
     uint64_t done = std::max(served + cycles - 1 + chip.l1Latency, filled);
     setReady(warp, op, currentIsFree() ? now : done);
     return;
   }
-  GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::Load, active, served);
+  GlobalRequest &request =
+      queue(warp, op, GlobalRequest::Kind::Load, active, served);
   request.cached = cached;
   request.lookedUp = placed;
+  request.range = range;
   request.contiguous = contiguous;
   std::memcpy(request.address, addresses.lane, sizeof request.address);
   setReady(warp, op, kUnresolved);
@@ -288,18 +311,21 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addres
 
 uint64_t Sm::lookUpL1(const SectorList &list) {
   uint64_t filled = 0;
+  uint64_t current = kNever;
   Cache::Line *line = nullptr;
   for (unsigned i = 0; i < list.count; ++i) {
     uint64_t address = list.sectors[i] / kSectorsPerLine;
-    if (!line || line->tag != address)
+    if (current != address) {
+      current = address;
       line = l1.find(address);
-    if (!line) {
-      Cache::Line evicted;
-      line = &l1.allocate(address, evicted);
+      if (!line)
+        line = &l1.allocate(address);
     }
-    uint64_t &ready = line->ready[list.sectors[i] % kSectorsPerLine];
+    unsigned index = list.sectors[i] % kSectorsPerLine;
+    uint64_t ready = line->ready(index);
     if (ready == kNever) {
       ++statistics.l1SectorMisses;
+      line->ask(index);
       ready = kUnresolved;
     } else {
       ++statistics.l1SectorHits;
@@ -310,9 +336,15 @@ uint64_t Sm::lookUpL1(const SectorList &list) {
 }
 
 void Sm::dropFromL1(const SectorList &list) {
-  for (unsigned i = 0; i < list.count; ++i)
-    if (Cache::Line *line = l1.find(list.sectors[i] / kSectorsPerLine))
-      line->ready[list.sectors[i] % kSectorsPerLine] = kNever;
+  uint64_t current = kNever;
+  Cache::Line *line = nullptr;
+  for (unsigned i = 0; i < list.count; ++i) {
+    uint64_t address = list.sectors[i] / kSectorsPerLine;
+    if (current != address)
+      line = l1.find(current = address);
+    if (line)
+      line->drop(list.sectors[i] % kSectorsPerLine);
+  }
 }
 
 void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
@@ -320,22 +352,27 @@ void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   unsigned bytes = accessBytes(op);
   bool contiguous = isContiguous(addresses.lane, bytes, active);
   SectorList list;
-  if (const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes, active,
-                                             rangeHint[warp.pc - 1]))
+  const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes,
+                                         active, rangeHint[warp.pc - 1]);
+  if (range)
     coalesce(*range, addresses.lane, bytes, active, contiguous, list);
   else
     coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
   // Written through; a later load of this SM must see the new data.
   dropFromL1(list);
   uint64_t cycles = std::max<uint64_t>(
-      {1, countLines(list), uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle});
+      {1, countLines(list),
+       uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle});
   uint64_t served = currentIsFree() ? now : occupyLsu(cycles);
 
-  GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::Store, active, served);
+  GlobalRequest &request =
+      queue(warp, op, GlobalRequest::Kind::Store, active, served);
+  request.range = range;
   request.contiguous = contiguous;
   std::memcpy(request.address, addresses.lane, sizeof request.address);
   request.data = requests.reserve(size_t(kWarpSize) * bytes);
-  const RowIndex *rows = op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
+  const RowIndex *rows =
+      op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
   packLanes(warp.context, op, rows, requests.data.data() + request.data);
   ++warp.unresolvedStores;
 }
@@ -355,13 +392,13 @@ void Sm::accessLocal(Warp &warp, const MicroOp &op, LaneMask active,
     if (offset > cta.localBytes || bytes > cta.localBytes - offset)
       fail(warp, warp.pc - 1,
            {ErrorKind::OutOfBounds,
-            "local memory address " + hex(offset) + ", " + std::to_string(bytes) +
-                " bytes, is outside of the thread's " + std::to_string(cta.localBytes) +
-                " bytes",
+            "local memory address " + hex(offset) + ", " +
+                std::to_string(bytes) + " bytes, is outside of the thread's " +
+                std::to_string(cta.localBytes) + " bytes",
             static_cast<int>(lane), uint64_t(offset)});
     size_t thread = warp.index * kWarpSize + lane;
-    host.lane[lane] =
-        reinterpret_cast<uint64_t>(cta.local.data() + thread * cta.localBytes + offset);
+    host.lane[lane] = reinterpret_cast<uint64_t>(
+        cta.local.data() + thread * cta.localBytes + offset);
   }
   // Lanes are interleaved in hardware, so an access is one line per 4 bytes.
   uint64_t cycles = std::max(1u, bytes / 4);
@@ -372,16 +409,19 @@ void Sm::accessLocal(Warp &warp, const MicroOp &op, LaneMask active,
     return;
   }
   alignas(64) uint8_t values[kWarpSize * 64];
-  const RowIndex *rows = op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
+  const RowIndex *rows =
+      op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
   packLanes(warp.context, op, rows, values);
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = firstLane(rest);
-    std::memcpy(reinterpret_cast<void *>(host.lane[lane]), values + lane * bytes, bytes);
+    std::memcpy(reinterpret_cast<void *>(host.lane[lane]),
+                values + lane * bytes, bytes);
   }
   logComplete(served + 1);
 }
 
-void Sm::loadParam(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses) {
+void Sm::loadParam(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses) {
   unsigned bytes = accessBytes(op);
   Addresses host;
   for (LaneMask rest = active; rest; rest &= rest - 1) {
@@ -396,7 +436,9 @@ void Sm::loadParam(Warp &warp, const MicroOp &op, LaneMask active, const Address
     host.lane[lane] = reinterpret_cast<uint64_t>(launch.params.data() + offset);
   }
   loadLanes(warp.context, op, active, host.lane);
-  setReady(warp, op, currentIsFree() ? now : now + chip.cost(LatencyClass::LoadParam).latency);
+  setReady(warp, op,
+           currentIsFree() ? now
+                           : now + chip.cost(LatencyClass::LoadParam).latency);
 }
 
 void Sm::fence(Warp &warp, const MicroOp &op) {

@@ -12,13 +12,15 @@ namespace kperfir::simt {
 namespace {
 class Machine {
 public:
-  Machine(const Launch &launch, MemorySystem &system, const Occupancy &occupancy,
-          const RunOptions &options)
-      : launch(launch), occupancy(occupancy), options(options), exchange(launch, system),
+  Machine(const Launch &launch, MemorySystem &system,
+          const Occupancy &occupancy, const RunOptions &options)
+      : launch(launch), occupancy(occupancy), options(options),
+        exchange(launch, system),
         pool(std::min<unsigned>(options.threads, launch.chip->smCount)) {
     uint64_t used = std::min<uint64_t>(launch.chip->smCount, launch.ctaCount());
     for (uint64_t id = 0; id < used; ++id)
-      sms.push_back(std::make_unique<Sm>(launch, static_cast<uint32_t>(id), occupancy.l1Bytes));
+      sms.push_back(std::make_unique<Sm>(launch, static_cast<uint32_t>(id),
+                                         occupancy.l1Bytes));
   }
 
   RunResult run() {
@@ -66,12 +68,14 @@ private:
         sm->recycle(std::move(cta));
       }
     }
-    std::stable_sort(places.begin(), places.end(),
-                     [](const Place &a, const Place &b) { return a.cycle < b.cycle; });
+    std::stable_sort(
+        places.begin(), places.end(),
+        [](const Place &a, const Place &b) { return a.cycle < b.cycle; });
     for (const Place &place : places)
       if (nextCta < launch.ctaCount())
-        place.sm->place(nextCta++,
-                        std::max(end, place.cycle + launch.chip->ctaLaunchCycles));
+        place.sm->place(
+            nextCta++,
+            std::max(end, place.cycle + launch.chip->ctaLaunchCycles));
   }
 
   void checkLimits() {
@@ -80,11 +84,14 @@ private:
       executed += sm->statistics.warpInstructions;
     if (executed > options.instructionLimit)
       throw Error(ErrorKind::Limit,
-                  "the kernel executed more than " + std::to_string(options.instructionLimit) +
-                      " warp instructions; is there a loop without end? (instruction_limit)",
+                  "the kernel executed more than " +
+                      std::to_string(options.instructionLimit) +
+                      " warp instructions; is there a loop without end? "
+                      "(instruction_limit)",
                   ErrorSite{.kernel = launch.program->kernel});
     auto time = std::chrono::steady_clock::now();
-    if (options.interrupt && time - lastInterrupt > std::chrono::milliseconds(20)) {
+    if (options.interrupt &&
+        time - lastInterrupt > std::chrono::milliseconds(20)) {
       lastInterrupt = time;
       if (options.interrupt())
         throw Interrupted();
@@ -107,11 +114,13 @@ private:
       result.statistics.add(sm->statistics);
       result.log.append(sm->log);
       sm->log = EventLog();
-      std::move(sm->printed.begin(), sm->printed.end(), std::back_inserter(lines));
+      std::move(sm->printed.begin(), sm->printed.end(),
+                std::back_inserter(lines));
     }
-    std::stable_sort(lines.begin(), lines.end(), [](const PrintedText &a, const PrintedText &b) {
-      return a.cycle < b.cycle;
-    });
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const PrintedText &a, const PrintedText &b) {
+                       return a.cycle < b.cycle;
+                     });
     for (PrintedText &line : lines)
       result.printed.push_back(std::move(line.text));
     return result;
@@ -124,12 +133,13 @@ private:
   WorkerPool pool;
   std::vector<std::unique_ptr<Sm>> sms;
   uint64_t nextCta = 0;
-  std::chrono::steady_clock::time_point lastInterrupt = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point lastInterrupt =
+      std::chrono::steady_clock::now();
 };
 } // namespace
 
-RunResult runMachine(const Launch &launch, MemorySystem &system, const Occupancy &occupancy,
-                     const RunOptions &options) {
+RunResult runMachine(const Launch &launch, MemorySystem &system,
+                     const Occupancy &occupancy, const RunOptions &options) {
   return Machine(launch, system, occupancy, options).run();
 }
 

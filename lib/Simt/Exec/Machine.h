@@ -1,4 +1,5 @@
-//===- Machine.h - All SMs of a device, running one kernel -----------------===//
+//===- Machine.h - All SMs of a device, running one kernel
+//-----------------===//
 //
 // Time advances in steps of one L2 latency. In a step every SM runs alone (on
 // any host thread); at its end the exchange answers what they asked of global
@@ -39,8 +40,8 @@ struct RunOptions {
 struct Interrupted {};
 
 /// Runs the launch to its end. Throws Error.
-RunResult runMachine(const Launch &launch, MemorySystem &system, const Occupancy &occupancy,
-                     const RunOptions &options);
+RunResult runMachine(const Launch &launch, MemorySystem &system,
+                     const Occupancy &occupancy, const RunOptions &options);
 
 } // namespace kperfir::simt
 

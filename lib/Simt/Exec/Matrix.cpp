@@ -1,4 +1,5 @@
-//===- Matrix.cpp - ldmatrix, stmatrix, movmatrix and mma.sync -------------===//
+//===- Matrix.cpp - ldmatrix, stmatrix, movmatrix and mma.sync
+//-------------===//
 
 #include "Simt/Exec/MatrixKernels.h"
 #include "Simt/Exec/Sm.h"
@@ -36,7 +37,8 @@ constexpr unsigned kMatrixRows = 8;
 constexpr unsigned kRowBytes = 16;
 
 /// Between the dense 8x8 matrix of 16-bit elements (row by row) and the words
-/// that the lanes hold, transposed: lane 4c + t has rows 2t, 2t + 1 of column c.
+/// that the lanes hold, transposed: lane 4c + t has rows 2t, 2t + 1 of column
+/// c.
 void transpose(const uint16_t *from, uint16_t *to) {
   for (unsigned row = 0; row < kMatrixRows; ++row)
     for (unsigned column = 0; column < kMatrixRows; ++column)
@@ -61,7 +63,8 @@ void Sm::executeMatrix(Warp &warp, const MicroOp &op, LaneMask active) {
     return storeMatrix(warp, op);
   case Opcode::MovMatrix: {
     uint16_t result[kMatrixRows * kMatrixRows];
-    transpose(reinterpret_cast<const uint16_t *>(warp.context.src(op.src[0])), result);
+    transpose(reinterpret_cast<const uint16_t *>(warp.context.src(op.src[0])),
+              result);
     std::memcpy(warp.context.dst(op.dst[0]), result, sizeof result);
     break;
   }
@@ -81,13 +84,16 @@ void Sm::executeMatrix(Warp &warp, const MicroOp &op, LaneMask active) {
     break;
   }
   }
-  setReady(warp, op, currentIsFree() ? now : now + launch.costs[warp.pc - 1].latency);
+  setReady(warp, op,
+           currentIsFree() ? now : now + launch.costs[warp.pc - 1].latency);
 }
 
-void Sm::matrixRows(const Warp &warp, const MicroOp &op, uint32_t *offsets) const {
+void Sm::matrixRows(const Warp &warp, const MicroOp &op,
+                    uint32_t *offsets) const {
   if (op.type != Type::B16)
     fail(warp, warp.pc - 1,
-         {ErrorKind::Unsupported, "ldmatrix and stmatrix of 8-bit elements are not supported"});
+         {ErrorKind::Unsupported,
+          "ldmatrix and stmatrix of 8-bit elements are not supported"});
   Addresses addresses = addressesOf(warp, op);
   unsigned rows = kMatrixRows * op.width;
   LaneMask lanes = rows == kWarpSize ? kFullMask : (1u << rows) - 1;
@@ -99,13 +105,14 @@ void Sm::loadMatrix(Warp &warp, const MicroOp &op) {
   uint32_t offsets[kWarpSize];
   matrixRows(warp, op, offsets);
   unsigned rows = kMatrixRows * op.width;
-  checkWritten(warp, rows == kWarpSize ? kFullMask : (1u << rows) - 1, offsets, kRowBytes);
+  checkWritten(warp, rows == kWarpSize ? kFullMask : (1u << rows) - 1, offsets,
+               kRowBytes);
   const uint8_t *shared = warp.cta->shared.data();
   for (unsigned matrix = 0; matrix < op.width; ++matrix) {
     alignas(16) uint16_t dense[kMatrixRows * kMatrixRows];
     for (unsigned row = 0; row < kMatrixRows; ++row)
-      std::memcpy(dense + row * kMatrixRows, shared + offsets[matrix * kMatrixRows + row],
-                  kRowBytes);
+      std::memcpy(dense + row * kMatrixRows,
+                  shared + offsets[matrix * kMatrixRows + row], kRowBytes);
     RowIndex destination = program.pool[op.ext + matrix];
     if (destination == kNoRow)
       continue;
@@ -115,8 +122,10 @@ void Sm::loadMatrix(Warp &warp, const MicroOp &op) {
     else
       std::memcpy(to, dense, sizeof dense);
   }
-  uint64_t served = accountShared(matrixWavefronts(offsets, op.width), op.width);
-  setReady(warp, op, currentIsFree() ? now : served + chip.cost(op.latency).latency);
+  uint64_t served =
+      accountShared(matrixWavefronts(offsets, op.width), op.width);
+  setReady(warp, op,
+           currentIsFree() ? now : served + chip.cost(op.latency).latency);
 }
 
 void Sm::storeMatrix(Warp &warp, const MicroOp &op) {
@@ -125,8 +134,8 @@ void Sm::storeMatrix(Warp &warp, const MicroOp &op) {
   SharedMemory &shared = warp.cta->shared;
   for (unsigned matrix = 0; matrix < op.width; ++matrix) {
     uint16_t dense[kMatrixRows * kMatrixRows];
-    auto *from =
-        reinterpret_cast<const uint16_t *>(warp.context.src(program.pool[op.ext + matrix]));
+    auto *from = reinterpret_cast<const uint16_t *>(
+        warp.context.src(program.pool[op.ext + matrix]));
     if (op.has(kTranspose))
       transpose(from, dense);
     else
@@ -137,7 +146,8 @@ void Sm::storeMatrix(Warp &warp, const MicroOp &op) {
       shared.setWritten(offset, kRowBytes);
     }
   }
-  uint64_t served = accountShared(matrixWavefronts(offsets, op.width), op.width);
+  uint64_t served =
+      accountShared(matrixWavefronts(offsets, op.width), op.width);
   logComplete(served + 1);
 }
 

@@ -1,4 +1,5 @@
-//===- MatrixKernels.cpp - mma.sync, compiled once per instruction set -----===//
+//===- MatrixKernels.cpp - mma.sync, compiled once per instruction set
+//-----===//
 //
 // Every shape is: unpack the fragments into dense matrices, multiply, pack. A
 // product of two f16, bf16, tf32 or fp8 values is exact in f32 (ranges apart),
@@ -50,8 +51,9 @@ struct Half {
   static void expand(const uint32_t *from, float *to) {
 #ifdef __F16C__
     for (unsigned i = 0; i < kWarpSize; i += 4)
-      _mm256_storeu_ps(to + 2 * i, _mm256_cvtph_ps(_mm_loadu_si128(
-                                       reinterpret_cast<const __m128i *>(from + i))));
+      _mm256_storeu_ps(to + 2 * i,
+                       _mm256_cvtph_ps(_mm_loadu_si128(
+                           reinterpret_cast<const __m128i *>(from + i))));
 #else
     for (unsigned i = 0; i < kWarpSize; ++i) {
       to[2 * i] = halfToFloat(static_cast<uint16_t>(from[i]));
@@ -86,10 +88,13 @@ float e4m3ToFloat(uint8_t byte) {
   uint32_t sign = uint32_t(byte & 0x80) << 24;
   if ((byte & 0x7F) == 0x7F)
     return bitsToFloat(sign | 0x7FC00000);
-  return bitsToFloat(sign | uint32_t(byte & 0x7F) << 20) * bitsToFloat(0x7B800000); // 2^120
+  return bitsToFloat(sign | uint32_t(byte & 0x7F) << 20) *
+         bitsToFloat(0x7B800000); // 2^120
 }
 
-float e5m2ToFloat(uint8_t byte) { return halfToFloat(static_cast<uint16_t>(byte << 8)); }
+float e5m2ToFloat(uint8_t byte) {
+  return halfToFloat(static_cast<uint16_t>(byte << 8));
+}
 
 template <float (*Convert)(uint8_t)> struct Float8 {
   static constexpr unsigned kPerRegister = 4;
@@ -108,8 +113,9 @@ template <unsigned Bits, bool Signed> struct Integer {
     for (unsigned i = 0; i < kWarpSize; ++i)
       for (unsigned j = 0; j < kPerRegister; ++j) {
         uint32_t high = from[i] << (32 - Bits * (j + 1));
-        to[kPerRegister * i + j] = Signed ? static_cast<int32_t>(high) >> (32 - Bits)
-                                          : static_cast<int32_t>(high >> (32 - Bits));
+        to[kPerRegister * i + j] =
+            Signed ? static_cast<int32_t>(high) >> (32 - Bits)
+                   : static_cast<int32_t>(high >> (32 - Bits));
       }
   }
 };
@@ -142,10 +148,13 @@ using Float64 = Wide<double, uint64_t>;
 
 struct Float16 {
   static constexpr unsigned kPerRegister = 2;
-  static void expand(const uint32_t *from, float *to) { Half::expand(from, to); }
+  static void expand(const uint32_t *from, float *to) {
+    Half::expand(from, to);
+  }
   static void contract(const float *from, uint32_t *to) {
     for (unsigned i = 0; i < kWarpSize; ++i)
-      to[i] = floatToHalf(from[2 * i]) | uint32_t(floatToHalf(from[2 * i + 1])) << 16;
+      to[i] = floatToHalf(from[2 * i]) | uint32_t(floatToHalf(from[2 * i + 1]))
+                                             << 16;
   }
 };
 
@@ -163,8 +172,8 @@ template <> struct RowOf<int32_t> {
 };
 
 constexpr unsigned kN = 8;
-constexpr unsigned kGroups = 8;      // lane / 4: row of A, column of B
-constexpr unsigned kThreads = 4;     // lane % 4: place within a row
+constexpr unsigned kGroups = 8;  // lane / 4: row of A, column of B
+constexpr unsigned kThreads = 4; // lane % 4: place within a row
 
 template <typename T> void interleave(const T *even, const T *odd, T *to) {
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -201,21 +210,24 @@ void accumulate(const T (&a)[M][K], const T (&b)[K][kN], T *c) {
 }
 
 template <unsigned M, unsigned K>
-void accumulateSaturated(const int32_t (&a)[M][K], const int32_t (&b)[K][kN], int32_t *c) {
+void accumulateSaturated(const int32_t (&a)[M][K], const int32_t (&b)[K][kN],
+                         int32_t *c) {
   // Products of a step fit in 32 bits together; only adding them to c may not.
   alignas(64) int32_t products[M * kN] = {};
   accumulate<M, K>(a, b, products);
   for (unsigned i = 0; i < M * kN; ++i) {
     int64_t sum = int64_t(c[i]) + products[i];
-    c[i] = static_cast<int32_t>(sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum);
+    c[i] = static_cast<int32_t>(sum > INT32_MAX   ? INT32_MAX
+                                : sum < INT32_MIN ? INT32_MIN
+                                                  : sum);
   }
 }
 
 /// Fragment layouts of PTX for m (8 or 16) x 8 x k: lane = 4 * group + thread.
 /// A: register r holds row group + 8 * (r % rows), k from
 /// r / rows * 4e + thread * e, for e elements per register.
-template <typename ElementA, typename ElementB, typename AccD, typename AccC, unsigned M,
-          unsigned K, bool Saturate = false>
+template <typename ElementA, typename ElementB, typename AccD, typename AccC,
+          unsigned M, unsigned K, bool Saturate = false>
 void multiply(const MmaOperands &operands) {
   using T = typename ElementA::Accumulator;
   constexpr unsigned kE = ElementA::kPerRegister;
@@ -228,8 +240,8 @@ void multiply(const MmaOperands &operands) {
     alignas(64) T values[kWarpSize * kE];
     ElementA::expand(operands.a[r], values);
     for (unsigned group = 0; group < kGroups; ++group)
-      std::memcpy(&a[group + 8 * (r % kRows)][r / kRows * kSpan], values + group * kSpan,
-                  kSpan * sizeof(T));
+      std::memcpy(&a[group + 8 * (r % kRows)][r / kRows * kSpan],
+                  values + group * kSpan, kSpan * sizeof(T));
   }
   alignas(64) T b[K][kN];
   for (unsigned r = 0; r < K / kSpan; ++r) {
@@ -280,7 +292,8 @@ void multiply(const MmaOperands &operands) {
 // Selection
 //===----------------------------------------------------------------------===//
 
-template <typename Element, unsigned M, unsigned K> MmaKernel floating(const MmaShape &shape) {
+template <typename Element, unsigned M, unsigned K>
+MmaKernel floating(const MmaShape &shape) {
   bool halfD = shape.typeD == Type::F16, halfC = shape.typeC == Type::F16;
   if (halfD && halfC)
     return multiply<Element, Element, Float16, Float16, M, K>;
@@ -296,7 +309,8 @@ MmaKernel integer(const MmaShape &shape) {
 }
 
 /// Signedness of A and B is free.
-template <unsigned Bits, unsigned M, unsigned K> MmaKernel integerBySign(const MmaShape &shape) {
+template <unsigned Bits, unsigned M, unsigned K>
+MmaKernel integerBySign(const MmaShape &shape) {
   using S = Integer<Bits, true>;
   using U = Integer<Bits, false>;
   bool signedA = shape.typeA == Type::S8 || shape.typeA == Type::S4;
@@ -312,10 +326,12 @@ template <unsigned M, unsigned K> MmaKernel float8(const MmaShape &shape) {
   if (shape.typeD != Type::F32 || shape.typeC != Type::F32)
     return nullptr;
   if (shape.typeA == Type::E4M3)
-    return shape.typeB == Type::E4M3 ? multiply<E4M3, E4M3, Float32, Float32, M, K>
-                                     : multiply<E4M3, E5M2, Float32, Float32, M, K>;
-  return shape.typeB == Type::E4M3 ? multiply<E5M2, E4M3, Float32, Float32, M, K>
-                                   : multiply<E5M2, E5M2, Float32, Float32, M, K>;
+    return shape.typeB == Type::E4M3
+               ? multiply<E4M3, E4M3, Float32, Float32, M, K>
+               : multiply<E4M3, E5M2, Float32, Float32, M, K>;
+  return shape.typeB == Type::E4M3
+             ? multiply<E5M2, E4M3, Float32, Float32, M, K>
+             : multiply<E5M2, E5M2, Float32, Float32, M, K>;
 }
 
 MmaKernel findDouble(const MmaShape &shape) {
@@ -342,17 +358,17 @@ MmaKernel find(const MmaShape &shape) {
   bool m16 = shape.m == 16, m8 = shape.m == 8;
   switch (shape.typeA) {
   case Type::F16:
-    return !m16             ? nullptr
+    return !m16            ? nullptr
            : shape.k == 16 ? floating<Half, 16, 16>(shape)
            : shape.k == 8  ? floating<Half, 16, 8>(shape)
                            : nullptr;
   case Type::BF16:
-    return !m16             ? nullptr
+    return !m16            ? nullptr
            : shape.k == 16 ? floating<BFloat, 16, 16>(shape)
            : shape.k == 8  ? floating<BFloat, 16, 8>(shape)
                            : nullptr;
   case Type::TF32:
-    return !m16            ? nullptr
+    return !m16           ? nullptr
            : shape.k == 8 ? floating<Tf32, 16, 8>(shape)
            : shape.k == 4 ? floating<Tf32, 16, 4>(shape)
                           : nullptr;

@@ -1,4 +1,5 @@
-//===- MatrixKernels.h - Vectorised parts of the matrix instructions -------===//
+//===- MatrixKernels.h - Vectorised parts of the matrix instructions
+//-------===//
 //
 // Compiled once per instruction set (see Program.h, HostIsa).
 //

@@ -12,7 +12,8 @@ constexpr uint64_t kTimingAlignment = 512;
 constexpr uint32_t kPadding = 64;
 } // namespace
 
-void GlobalMemory::map(uint64_t address, uint64_t bytes, std::string name, bool writable) {
+void GlobalMemory::map(uint64_t address, uint64_t bytes, std::string name,
+                       bool writable) {
   if (bytes == 0 || address + bytes < address || address >= kSharedWindow)
     throw std::invalid_argument("range `" + name + "` is empty or wraps");
   auto next = ranges.lower_bound(address);
@@ -26,7 +27,8 @@ void GlobalMemory::map(uint64_t address, uint64_t bytes, std::string name, bool 
   if (next != ranges.begin() && std::prev(next)->second->end > address)
     overlaps = true;
   if (overlaps)
-    throw std::invalid_argument("range `" + name + "` overlaps a range that is mapped");
+    throw std::invalid_argument("range `" + name +
+                                "` overlaps a range that is mapped");
   auto range = std::make_unique<GlobalRange>();
   range->begin = address;
   range->end = address + bytes;
@@ -40,7 +42,8 @@ void GlobalMemory::place(const GlobalRange &range) {
     return;
   ranges.at(range.begin)->timingBegin = nextTimingAddress;
   uint64_t bytes = range.end - range.begin;
-  nextTimingAddress += (bytes + 2 * kTimingAlignment - 1) / kTimingAlignment * kTimingAlignment;
+  nextTimingAddress +=
+      (bytes + 2 * kTimingAlignment - 1) / kTimingAlignment * kTimingAlignment;
 }
 
 void GlobalMemory::unmap(uint64_t address) {
@@ -65,7 +68,8 @@ const GlobalRange *GlobalMemory::resolve(uint64_t address) {
   if (!answer || address < answer->begin || address >= answer->end)
     return nullptr;
   try {
-    map(answer->begin, answer->end - answer->begin, answer->name, answer->writable);
+    map(answer->begin, answer->end - answer->begin, answer->name,
+        answer->writable);
   } catch (const std::invalid_argument &) {
     return nullptr; // An answer that overlaps a mapped range explains nothing.
   }
@@ -77,8 +81,9 @@ std::string GlobalMemory::describeNeighbours(uint64_t address) const {
   std::string text;
   if (next != ranges.begin()) {
     const GlobalRange &before = *std::prev(next)->second;
-    text = std::to_string(address - before.end) + " bytes after the end of `" + before.name +
-           "` (" + std::to_string(before.end - before.begin) + " bytes)";
+    text = std::to_string(address - before.end) + " bytes after the end of `" +
+           before.name + "` (" + std::to_string(before.end - before.begin) +
+           " bytes)";
   }
   if (next != ranges.end()) {
     const GlobalRange &after = *next->second;

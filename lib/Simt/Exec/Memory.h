@@ -1,9 +1,9 @@
 //===- Memory.h - Address spaces: which bytes exist, and their state ------===//
 //
 // GlobalMemory: the ranges of host memory that kernels may touch. Owns no
-// bytes. Every range gets a place in the timing address space when a kernel first
-// uses it, so that caches behave the same wherever the host's allocator put a
-// tensor and in whatever order tensors were mapped.
+// bytes. Every range gets a place in the timing address space when a kernel
+// first uses it, so that caches behave the same wherever the host's allocator
+// put a tensor and in whatever order tensors were mapped.
 //
 // SharedMemory: the bytes of one CTA and which of them have been written.
 //
@@ -35,7 +35,9 @@ struct GlobalRange {
     return address >= begin && address < end && end - address >= bytes;
   }
   bool isPlaced() const { return timingBegin != 0; }
-  uint64_t timingAddress(uint64_t address) const { return address - begin + timingBegin; }
+  uint64_t timingAddress(uint64_t address) const {
+    return address - begin + timingBegin;
+  }
 };
 
 class GlobalMemory {
@@ -54,13 +56,15 @@ public:
   const GlobalRange *find(uint64_t address) const;
   /// As find(), but asks the resolver, once per address that it cannot explain.
   const GlobalRange *resolve(uint64_t address);
-  /// Gives the range its timing addresses, if it has none. Only while no SM runs.
+  /// Gives the range its timing addresses, if it has none. Only while no SM
+  /// runs.
   void place(const GlobalRange &range);
   /// "between `x` (ends 16 bytes before) and `y`": for messages.
   std::string describeNeighbours(uint64_t address) const;
 
 private:
-  std::map<uint64_t, std::unique_ptr<GlobalRange>> ranges; // by begin; stable addresses
+  std::map<uint64_t, std::unique_ptr<GlobalRange>>
+      ranges; // by begin; stable addresses
   uint64_t nextTimingAddress = uint64_t(1) << 32;
   Resolver resolver;
 };
@@ -107,10 +111,13 @@ private:
     std::memcpy(&word, &written[offset >> 3], sizeof word);
     return word;
   }
-  uint64_t window(uint32_t offset) const { return load(offset) >> (offset & 7); }
+  uint64_t window(uint32_t offset) const {
+    return load(offset) >> (offset & 7);
+  }
 
   uint32_t bytes = 0;
-  std::vector<uint8_t> storage; // padded, so that wide reads at the end are safe
+  std::vector<uint8_t>
+      storage; // padded, so that wide reads at the end are safe
   std::vector<uint8_t> written;
 };
 

@@ -14,7 +14,8 @@ namespace {
 constexpr unsigned kMaxFreeRun = 1u << 14;
 
 uint64_t hashSeed(uint64_t seed, uint64_t a, uint64_t b) {
-  return mixAddress(seed * 0x9E3779B97F4A7C15ull + mixAddress(a * 0x100000001B3ull + b + 1));
+  return mixAddress(seed * 0x9E3779B97F4A7C15ull +
+                    mixAddress(a * 0x100000001B3ull + b + 1));
 }
 } // namespace
 
@@ -31,8 +32,9 @@ void SmStatistics::add(const SmStatistics &other) {
 }
 
 Sm::Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes)
-    : l1(l1Bytes, launch.chip->l1Ways), id(id), launch(launch), program(*launch.program),
-      chip(*launch.chip), rangeHint(launch.program->ops.size(), nullptr) {}
+    : l1(l1Bytes, launch.chip->l1Ways), id(id), launch(launch),
+      program(*launch.program), chip(*launch.chip),
+      rangeHint(launch.program->ops.size(), nullptr) {}
 
 //===----------------------------------------------------------------------===//
 // Residency
@@ -96,15 +98,29 @@ void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
     specials.dynamicSmemBytes = launch.dynamicSharedBytes;
     specials.totalSmemBytes = launch.sharedBytes;
 
-    uint32_t threads = std::min(kWarpSize, launch.threadsPerCta - index * kWarpSize);
+    uint32_t threads =
+        std::min(kWarpSize, launch.threadsPerCta - index * kWarpSize);
     warp.start(threads == kWarpSize ? kFullMask : (1u << threads) - 1);
     enlist(warp, cycle);
   }
 }
 
+uint32_t Sm::pickSubCore(const Warp &warp) const {
+  // The warps of a CTA go to the sub-cores in turn, the first one to the
+  // emptiest.
+  if (warp.index > 0) {
+    uint32_t next = (warp.cta->warps[warp.index - 1]->subCore + 1) % kSubCores;
+    if (cores[next].count < kMaxWarpsPerSubCore)
+      return next;
+  }
+  auto emptiest = std::min_element(
+      cores.begin(), cores.end(),
+      [](const SubCore &a, const SubCore &b) { return a.count < b.count; });
+  return static_cast<uint32_t>(emptiest - cores.begin());
+}
+
 void Sm::enlist(Warp &warp, uint64_t cycle) {
-  // The warps of a CTA are pinned to the sub-cores in turn.
-  warp.subCore = warp.index % kSubCores;
+  warp.subCore = pickSubCore(warp);
   uint64_t key = 0;
   if (launch.seed) {
     uint64_t hash = hashSeed(launch.seed, warp.cta->linear, warp.index);
@@ -113,42 +129,43 @@ void Sm::enlist(Warp &warp, uint64_t cycle) {
   }
   warp.priority = static_cast<uint32_t>(key);
   SubCore &core = cores[warp.subCore];
-  size_t position = core.warps.size();
-  if (launch.seed)
-    while (position > 0 && core.warps[position - 1]->priority > warp.priority)
-      --position;
-  auto at = static_cast<std::ptrdiff_t>(position);
-  core.warps.insert(core.warps.begin() + at, &warp);
-  core.wake.insert(core.wake.begin() + at, kNever);
-  core.pipe.insert(core.pipe.begin() + at, Pipe::None);
-  for (size_t i = position; i < core.warps.size(); ++i)
-    core.warps[i]->position = static_cast<uint32_t>(i);
+  uint32_t position = core.count++;
+  for (; launch.seed && position > 0 &&
+         core.warps[position - 1]->priority > warp.priority;
+       --position)
+    moveWarp(core, position - 1, position);
+  core.warps[position] = &warp;
+  core.wake[position] = kNever;
+  core.pipe[position] = Pipe::None;
+  warp.position = position;
   warp.state = WarpState::Running;
   warp.nextIssue = cycle;
   updateWake(warp);
 }
 
+void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
+  core.warps[to] = core.warps[from];
+  core.wake[to] = core.wake[from];
+  core.pipe[to] = core.pipe[from];
+  core.warps[to]->position = to;
+}
+
 void Sm::delist(Cta &cta) {
   for (SubCore &core : cores) {
-    size_t kept = 0;
-    for (size_t i = 0; i < core.warps.size(); ++i) {
-      if (core.warps[i]->cta == &cta)
-        continue;
-      core.warps[kept] = core.warps[i];
-      core.wake[kept] = core.wake[i];
-      core.pipe[kept] = core.pipe[i];
-      core.warps[kept]->position = static_cast<uint32_t>(kept);
-      ++kept;
-    }
-    core.warps.resize(kept);
-    core.wake.resize(kept);
-    core.pipe.resize(kept);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < core.count; ++i)
+      if (core.warps[i]->cta != &cta)
+        moveWarp(core, i, kept++);
+    core.count = kept;
     if (core.last && core.last->cta == &cta)
       core.last = nullptr;
   }
 }
 
 std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
+  std::vector<std::unique_ptr<Cta>> finished;
+  if (finishedCtas == 0)
+    return finished;
   for (std::unique_ptr<Cta> &cta : ctas) {
     if (cta->unfinishedWarps || cta->pendingEvents)
       continue;
@@ -156,7 +173,8 @@ std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
     finished.push_back(std::move(cta));
   }
   std::erase(ctas, nullptr);
-  return std::exchange(finished, {});
+  finishedCtas -= static_cast<uint32_t>(finished.size());
+  return finished;
 }
 
 //===----------------------------------------------------------------------===//
@@ -171,8 +189,10 @@ uint64_t Sm::nextCycle() const {
 }
 
 void Sm::run(uint64_t end) {
-  if (error)
+  if (error || nextCycle() >= end)
     return;
+  prefetchWarps(end);
+  prefetchOperands(end);
   try {
     for (;;) {
       uint64_t next = nextCycle();
@@ -191,42 +211,43 @@ void Sm::run(uint64_t end) {
   }
 }
 
-uint64_t Sm::pipeReady(const SubCore &core, Pipe pipe) const {
-  uint64_t ready = core.pipeFree[static_cast<unsigned>(pipe)];
-  // The load/store unit is shared; issue stalls when it is too far behind.
-  if (pipe == Pipe::Lsu || pipe == Pipe::Async)
-    if (lsuFree > ready + chip.lsuQueueCycles)
-      ready = lsuFree - chip.lsuQueueCycles;
-  return ready;
+void Sm::prefetchWarps(uint64_t end) const {
+  for (const SubCore &core : cores)
+    for (uint32_t i = 0; i < core.count; ++i)
+      if (core.wake[i] < end)
+        core.warps[i]->prefetch();
+}
+
+void Sm::prefetchOperands(uint64_t end) const {
+  for (const SubCore &core : cores)
+    for (uint32_t i = 0; i < core.count; ++i)
+      if (core.wake[i] < end)
+        core.warps[i]->prefetchOperands(program);
 }
 
 void Sm::issueFrom(SubCore &core) {
   for (unsigned freeRun = 0;;) {
-    Warp *picked = nullptr;
+    uint32_t picked = core.last ? core.last->position : core.count;
     uint64_t soonest = kNever;
-    if (core.last) {
-      uint32_t i = core.last->position;
-      if (core.wake[i] <= now && pipeReady(core, core.pipe[i]) <= now)
-        picked = core.last;
-    }
-    for (size_t i = 0; !picked && i < core.warps.size(); ++i) {
-      if (core.wake[i] > now) {
-        soonest = std::min(soonest, core.wake[i]);
-        continue;
+    if (picked == core.count || core.wake[picked] > now ||
+        pipeReady(core, core.pipe[picked]) > now) {
+      for (picked = 0; picked < core.count; ++picked) {
+        uint64_t ready = core.wake[picked];
+        if (ready <= now)
+          ready = pipeReady(core, core.pipe[picked]);
+        if (ready <= now)
+          break;
+        soonest = std::min(soonest, ready);
       }
-      uint64_t pipe = pipeReady(core, core.pipe[i]);
-      if (pipe <= now)
-        picked = core.warps[i];
-      else
-        soonest = std::min(soonest, pipe);
     }
-    if (!picked) {
+    if (picked == core.count) {
       core.next = soonest;
       return;
     }
-    core.last = picked;
-    bool free = launch.costs[picked->pc].free && ++freeRun < kMaxFreeRun;
-    issue(*picked);
+    Warp &warp = *core.warps[picked];
+    core.last = &warp;
+    bool free = launch.costs[warp.pc].free && ++freeRun < kMaxFreeRun;
+    issue(warp);
     if (free)
       continue; // It took no issue slot.
     core.next = now + 1;
@@ -246,7 +267,8 @@ void Sm::issue(Warp &warp) {
     retireGroups(warp, warp.waitedGroups);
   if (!cost.free) {
     ++statistics.warpInstructions;
-    statistics.threadInstructions += static_cast<unsigned>(std::popcount(active));
+    statistics.threadInstructions +=
+        static_cast<unsigned>(std::popcount(active));
     ++statistics.issued[static_cast<unsigned>(cost.pipe)];
     SubCore &core = cores[warp.subCore];
     core.pipeFree[static_cast<unsigned>(cost.pipe)] = now + cost.interval;
@@ -322,7 +344,8 @@ void Sm::updateWake(Warp &warp) {
   bool releases = op.sem() == MemSem::Release || op.sem() == MemSem::AcqRel ||
                   op.sem() == MemSem::SeqCst;
   if (op.kind == OpKind::Memory && releases && op.scope() != MemScope::Cta)
-    wake = std::max(wake, warp.unresolvedStores ? kUnresolved : warp.storesDone);
+    wake =
+        std::max(wake, warp.unresolvedStores ? kUnresolved : warp.storesDone);
   if (warp.waitedGroups > warp.firstGroup)
     wake = std::max(wake, groupsDone(warp, warp.waitedGroups));
 
@@ -380,8 +403,8 @@ void Sm::executeControl(Warp &warp, const MicroOp &op, LaneMask active) {
       if (index[lane] >= op.width)
         fail(warp, warp.pc - 1,
              {ErrorKind::OutOfBounds,
-              "brx.idx takes entry " + std::to_string(index[lane]) + " of a table of " +
-                  std::to_string(op.width),
+              "brx.idx takes entry " + std::to_string(index[lane]) +
+                  " of a table of " + std::to_string(op.width),
               static_cast<int>(lane)});
       LaneMask same = 0;
       for (unsigned other = lane; other < kWarpSize; ++other)
@@ -390,10 +413,13 @@ void Sm::executeControl(Warp &warp, const MicroOp &op, LaneMask active) {
       active &= ~same;
       if (active)
         fail(warp, warp.pc - 1,
-             {ErrorKind::Unsupported, "brx.idx with different targets within one warp",
+             {ErrorKind::Unsupported,
+              "brx.idx with different targets within one warp",
               static_cast<int>(lane)});
-      warp.branch(same, program.branchTargets[static_cast<size_t>(op.imm) + index[lane]],
-                  op.reconvergence());
+      warp.branch(
+          same,
+          program.branchTargets[static_cast<size_t>(op.imm) + index[lane]],
+          op.reconvergence());
     }
     warp.nextIssue = now + chip.branchTakenCycles;
     return;
@@ -405,7 +431,8 @@ void Sm::executeControl(Warp &warp, const MicroOp &op, LaneMask active) {
   case Opcode::Brkpt:
     if (active)
       fail(warp, warp.pc - 1,
-           {ErrorKind::Trap, op.opcode == Opcode::Trap ? "trap executed" : "brkpt executed",
+           {ErrorKind::Trap,
+            op.opcode == Opcode::Trap ? "trap executed" : "brkpt executed",
             std::countr_zero(active)});
     return;
   case Opcode::NanoSleep:
@@ -433,7 +460,8 @@ void Sm::finish(Warp &warp) {
   warp.state = WarpState::Finished;
   cores[warp.subCore].wake[warp.position] = kNever;
   Cta &cta = *warp.cta;
-  --cta.unfinishedWarps;
+  if (--cta.unfinishedWarps == 0)
+    ++finishedCtas;
   cta.endCycle = std::max(cta.endCycle, now + 1);
   lastCycle = std::max(lastCycle, now + 1);
   releaseForExit(cta);
@@ -514,7 +542,8 @@ void Sm::fail(const Warp &warp, uint32_t pc, const Fault &fault) const {
     site.address = *fault.address;
     site.hasAddress = true;
   }
-  throw Error(fault.kind, fault.message + " (`" + instruction.text + "`)", site);
+  throw Error(fault.kind, fault.message + " (`" + instruction.text + "`)",
+              site);
 }
 
 void Sm::checkDeadlock() const {
@@ -530,7 +559,8 @@ void Sm::checkDeadlock() const {
       if (!first)
         first = warp.get();
       const Instruction &at = program.instructionAt(warp->blockedAt);
-      text += " warp " + std::to_string(warp->index) + " waits at `" + at.text + "`";
+      text += " warp " + std::to_string(warp->index) + " waits at `" + at.text +
+              "`";
       if (at.line)
         text += " line " + std::to_string(at.line);
       text += ";";

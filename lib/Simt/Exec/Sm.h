@@ -29,6 +29,8 @@
 
 namespace kperfir::simt {
 
+inline constexpr uint32_t kMaxWarpsPerSubCore = kMaxWarpsPerSm / kSubCores;
+
 struct SmStatistics {
   uint64_t warpInstructions = 0;
   uint64_t threadInstructions = 0;
@@ -64,6 +66,11 @@ public:
   void place(uint64_t linearCta, uint64_t cycle);
   /// Issues everything that can issue before `end`. Errors are kept in `error`.
   void run(uint64_t end);
+  /// Asks the host for what run(end) will touch: first the warps, then, some
+  /// time later, their operands. With many resident warps the host's caches
+  /// hold only those of a few SMs.
+  void prefetchWarps(uint64_t end) const;
+  void prefetchOperands(uint64_t end) const;
   /// Cycle of the next thing to do; kNever if nothing can happen by itself.
   uint64_t nextCycle() const;
 
@@ -71,7 +78,8 @@ public:
   RequestQueue requests;
   /// A request has been answered at `done`.
   void answer(GlobalRequest &request, uint64_t done);
-  /// The copies before a cp.async.mbarrier.arrive are resolved: when it arrives.
+  /// The copies before a cp.async.mbarrier.arrive are resolved: when it
+  /// arrives.
   uint64_t answerArrive(const GlobalRequest &request, uint64_t earliest);
   /// Lets warps go on whose answers have come, and empties the queue.
   void endExchange();
@@ -81,12 +89,15 @@ public:
   /// CTAs that have finished since the last call.
   std::vector<std::unique_ptr<Cta>> takeFinished();
   /// Gives a finished CTA's storage back.
-  void recycle(std::unique_ptr<Cta> cta) { spareCtas.push_back(std::move(cta)); }
+  void recycle(std::unique_ptr<Cta> cta) {
+    spareCtas.push_back(std::move(cta));
+  }
 
   uint32_t residentCtas() const { return static_cast<uint32_t>(ctas.size()); }
   /// Throws when a CTA can never go on.
   void checkDeadlock() const;
-  [[noreturn]] void fail(const Warp &warp, uint32_t pc, const Fault &fault) const;
+  [[noreturn]] void fail(const Warp &warp, uint32_t pc,
+                         const Fault &fault) const;
 
   const uint32_t id;
   SmStatistics statistics;
@@ -94,7 +105,8 @@ public:
   std::vector<PrintedText> printed;
   std::optional<Error> error;
   uint64_t errorCycle = 0;
-  uint64_t lastCycle = 0; // completion of the last thing that ended
+  uint32_t finishedCtas = 0; // still resident
+  uint64_t lastCycle = 0;    // completion of the last thing that ended
 
 private:
   struct SubCore {
@@ -102,9 +114,11 @@ private:
     Warp *last = nullptr;   // greedy: it goes first
     std::array<uint64_t, kNumPipes> pipeFree{};
     // By age (or by the seed's order); parallel.
-    std::vector<Warp *> warps;
-    std::vector<uint64_t> wake;
-    std::vector<Pipe> pipe; // of the warp's next instruction
+    uint32_t count = 0;
+    std::array<uint64_t, kMaxWarpsPerSubCore> wake{};
+    std::array<Pipe, kMaxWarpsPerSubCore>
+        pipe{}; // of the warp's next instruction
+    std::array<Warp *, kMaxWarpsPerSubCore> warps{};
   };
   struct Event {
     uint64_t cycle;
@@ -127,14 +141,24 @@ private:
   void issue(Warp &warp);
   void executeControl(Warp &warp, const MicroOp &op, LaneMask active);
   void updateWake(Warp &warp);
-  uint64_t pipeReady(const SubCore &core, Pipe pipe) const;
+  /// When the pipe takes the next instruction.
+  uint64_t pipeReady(const SubCore &core, Pipe pipe) const {
+    uint64_t ready = core.pipeFree[static_cast<unsigned>(pipe)];
+    // The load/store unit is shared; issue stalls when it is too far behind.
+    if (pipe == Pipe::Lsu || pipe == Pipe::Async)
+      if (lsuFree > ready + chip.lsuQueueCycles)
+        ready = lsuFree - chip.lsuQueueCycles;
+    return ready;
+  }
   void setWake(Warp &warp, uint64_t cycle);
   void setReady(Warp &warp, const MicroOp &op, uint64_t cycle);
   void exitLanes(Warp &warp, LaneMask lanes);
   void finish(Warp &warp);
   void initialise(Cta &cta, uint64_t linear, uint64_t cycle);
+  uint32_t pickSubCore(const Warp &warp) const;
   void enlist(Warp &warp, uint64_t cycle);
   void delist(Cta &cta);
+  static void moveWarp(SubCore &core, uint32_t from, uint32_t to);
   void logIssue(const Warp &warp, const MicroOp &op, uint32_t pc);
   void logComplete(uint64_t cycle) {
     if (currentLog != kNoLog)
@@ -149,34 +173,41 @@ private:
   void executeMemory(Warp &warp, const MicroOp &op, LaneMask active);
   void load(Warp &warp, const MicroOp &op, LaneMask active);
   void store(Warp &warp, const MicroOp &op, LaneMask active);
-  void loadShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
-  void storeShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
-  void loadGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
-  void storeGlobal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
-  void accessLocal(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
-  void loadParam(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void loadShared(Warp &warp, const MicroOp &op, LaneMask active,
+                  const Addresses &addresses);
+  void storeShared(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses);
+  void loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
+                  const Addresses &addresses);
+  void storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses);
+  void accessLocal(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses);
+  void loadParam(Warp &warp, const MicroOp &op, LaneMask active,
+                 const Addresses &addresses);
   void fence(Warp &warp, const MicroOp &op);
   void checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
                       const Addresses &addresses, unsigned bytes) const;
   /// Offsets in shared memory, checked. `bytes` per lane.
-  void sharedOffsets(const Warp &warp, LaneMask active, const Addresses &addresses,
-                     unsigned bytes, uint32_t *offsets) const;
+  void sharedOffsets(const Warp &warp, LaneMask active,
+                     const Addresses &addresses, unsigned bytes,
+                     uint32_t *offsets) const;
   void checkWritten(const Warp &warp, LaneMask active, const uint32_t *offsets,
                     unsigned bytes) const;
-  [[noreturn]] void failUnwritten(const Warp &warp, unsigned lane, uint32_t offset,
-                                  unsigned bytes) const;
+  [[noreturn]] void failUnwritten(const Warp &warp, unsigned lane,
+                                  uint32_t offset, unsigned bytes) const;
   uint64_t accountShared(unsigned wavefronts, unsigned best);
-  /// Cycle at which L1 has all sectors; kUnresolved when some come from L2. Makes
-  /// room for those.
+  /// Cycle at which L1 has all sectors; kUnresolved when some come from L2.
+  /// Makes room for those.
   uint64_t lookUpL1(const SectorList &list);
   void dropFromL1(const SectorList &list);
-  GlobalRequest &queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind, LaneMask active,
-                       uint64_t cycle);
+  GlobalRequest &queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind,
+                       LaneMask active, uint64_t cycle);
 
   // Atomic.cpp
   void atomic(Warp &warp, const MicroOp &op, LaneMask active);
-  void atomicShared(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses,
-                    const uint8_t *operands);
+  void atomicShared(Warp &warp, const MicroOp &op, LaneMask active,
+                    const Addresses &addresses, const uint8_t *operands);
 
   // Barrier.cpp
   void executeBarrier(Warp &warp, const MicroOp &op, LaneMask active);
@@ -186,8 +217,10 @@ private:
   void block(Warp &warp, WarpState state);
   void unblock(Warp &warp, uint64_t cycle);
   void mbarrier(Warp &warp, const MicroOp &op, LaneMask active);
-  void updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane, uint64_t address);
-  void waitMbarrier(Warp &warp, const MicroOp &op, LaneMask active, const Addresses &addresses);
+  void updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane,
+                      uint64_t address);
+  void waitMbarrier(Warp &warp, const MicroOp &op, LaneMask active,
+                    const Addresses &addresses);
   uint64_t readMbarrier(const Warp &warp, unsigned lane, uint64_t address,
                         bool initialised) const;
   void writeMbarrier(Cta &cta, uint32_t offset, uint64_t word);
@@ -214,7 +247,8 @@ private:
 
   // Syscall.cpp
   void executeSyscall(Warp &warp, const MicroOp &op, LaneMask active);
-  std::string readString(const Warp &warp, unsigned lane, uint64_t address) const;
+  std::string readString(const Warp &warp, unsigned lane,
+                         uint64_t address) const;
   std::string formatPrintf(const Warp &warp, unsigned lane, uint64_t format,
                            uint64_t arguments) const;
   const uint8_t *resolveBytes(const Warp &warp, unsigned lane, uint64_t address,
@@ -225,11 +259,10 @@ private:
   const Chip &chip;
   uint64_t now = 0;
   uint32_t currentLog = kNoLog; // entry of the instruction that is issuing
-  bool issuingFree = false;      // it takes no time
+  bool issuingFree = false;     // it takes no time
   uint64_t lsuFree = 0;
   std::array<SubCore, kSubCores> cores;
   std::vector<std::unique_ptr<Cta>> ctas;
-  std::vector<std::unique_ptr<Cta>> finished;
   std::vector<std::unique_ptr<Cta>> spareCtas;
   std::priority_queue<Event> events;
   uint64_t eventCount = 0;

@@ -1,4 +1,5 @@
-//===- Syscall.cpp - vprintf and __assertfail ------------------------------===//
+//===- Syscall.cpp - vprintf and __assertfail
+//------------------------------===//
 
 #include "Simt/Exec/Sm.h"
 #include "Simt/Exec/Transfer.h"
@@ -18,19 +19,25 @@ struct Conversion {
   unsigned longs = 0;
   char kind = 0;
 
-  bool isWide() const { return longs || kind == 's' || kind == 'p' || isFloat(); }
-  bool isFloat() const { return std::string_view("fFeEgGaA").find(kind) != std::string_view::npos; }
+  bool isWide() const {
+    return longs || kind == 's' || kind == 'p' || isFloat();
+  }
+  bool isFloat() const {
+    return std::string_view("fFeEgGaA").find(kind) != std::string_view::npos;
+  }
 };
 
 /// Reads the conversion at format[i] == '%' and moves i behind it.
 Conversion parseConversion(const std::string &format, size_t &i) {
   Conversion conversion;
   ++i;
-  while (i < format.size() && std::string_view("-+ #0123456789.").find(format[i]) !=
-                                  std::string_view::npos)
+  while (i < format.size() &&
+         std::string_view("-+ #0123456789.").find(format[i]) !=
+             std::string_view::npos)
     conversion.flags += format[i++];
-  for (; i < format.size() && (format[i] == 'l' || format[i] == 'h' || format[i] == 'z' ||
-                               format[i] == 'j' || format[i] == 't');
+  for (; i < format.size() &&
+         (format[i] == 'l' || format[i] == 'h' || format[i] == 'z' ||
+          format[i] == 'j' || format[i] == 't');
        ++i)
     conversion.longs += format[i] != 'h';
   if (i < format.size())
@@ -38,7 +45,8 @@ Conversion parseConversion(const std::string &format, size_t &i) {
   return conversion;
 }
 
-template <typename T> std::string formatWith(const std::string &specification, T value) {
+template <typename T>
+std::string formatWith(const std::string &specification, T value) {
   char text[512];
   // The specification is built from checked parts by formatArgument.
 #pragma GCC diagnostic push
@@ -54,25 +62,29 @@ std::string formatArgument(const Conversion &conversion, uint64_t bits,
   switch (conversion.kind) {
   case 'd':
   case 'i':
-    return formatWith(specification + "lld", conversion.longs
-                                                 ? static_cast<long long>(bits)
-                                                 : static_cast<long long>(static_cast<int32_t>(bits)));
+    return formatWith(specification + "lld",
+                      conversion.longs
+                          ? static_cast<long long>(bits)
+                          : static_cast<long long>(static_cast<int32_t>(bits)));
   case 'u':
   case 'x':
   case 'X':
   case 'o':
     return formatWith(specification + "ll" + conversion.kind,
                       conversion.longs ? static_cast<unsigned long long>(bits)
-                                       : static_cast<unsigned long long>(static_cast<uint32_t>(bits)));
+                                       : static_cast<unsigned long long>(
+                                             static_cast<uint32_t>(bits)));
   case 'c':
     return formatWith(specification + "c", static_cast<int>(bits));
   case 's':
     return formatWith(specification + "s", string.c_str());
   case 'p':
-    return formatWith(specification + "#llx", static_cast<unsigned long long>(bits));
+    return formatWith(specification + "#llx",
+                      static_cast<unsigned long long>(bits));
   default:
     if (conversion.isFloat())
-      return formatWith(specification + conversion.kind, std::bit_cast<double>(bits));
+      return formatWith(specification + conversion.kind,
+                        std::bit_cast<double>(bits));
     return specification + conversion.kind;
   }
 }
@@ -84,34 +96,40 @@ void Sm::executeSyscall(Warp &warp, const MicroOp &op, LaneMask active) {
     return;
   if (op.opcode == Opcode::AssertFail) {
     auto lane = static_cast<unsigned>(std::countr_zero(active));
-    std::string message = readString(warp, lane, warp.context.src64(op.src[0])[lane]);
-    std::string file = readString(warp, lane, warp.context.src64(op.src[1])[lane]);
+    std::string message =
+        readString(warp, lane, warp.context.src64(op.src[0])[lane]);
+    std::string file =
+        readString(warp, lane, warp.context.src64(op.src[1])[lane]);
     uint32_t line = warp.context.src(op.src[2])[lane];
     fail(warp, warp.pc - 1,
          {ErrorKind::Assert,
-          "device assertion failed: " + message + " (" + file + ":" + std::to_string(line) + ")",
+          "device assertion failed: " + message + " (" + file + ":" +
+              std::to_string(line) + ")",
           static_cast<int>(lane)});
   }
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     auto lane = static_cast<unsigned>(std::countr_zero(rest));
-    printed.push_back({now, formatPrintf(warp, lane, warp.context.src64(op.src[0])[lane],
-                                         warp.context.src64(op.src[1])[lane])});
+    printed.push_back(
+        {now, formatPrintf(warp, lane, warp.context.src64(op.src[0])[lane],
+                           warp.context.src64(op.src[1])[lane])});
     if (op.dst[0] != kNoRow)
       warp.context.dst(op.dst[0])[lane] = 0;
   }
 }
 
-const uint8_t *Sm::resolveBytes(const Warp &warp, unsigned lane, uint64_t address,
-                                unsigned bytes) const {
+const uint8_t *Sm::resolveBytes(const Warp &warp, unsigned lane,
+                                uint64_t address, unsigned bytes) const {
   const Cta &cta = *warp.cta;
   auto offset = static_cast<uint32_t>(address);
   switch (address & kWindowMask) {
   case kSharedWindow:
-    return cta.shared.inBounds(offset, bytes) ? cta.shared.data() + offset : nullptr;
+    return cta.shared.inBounds(offset, bytes) ? cta.shared.data() + offset
+                                              : nullptr;
   case kLocalWindow:
     if (offset > cta.localBytes || bytes > cta.localBytes - offset)
       return nullptr;
-    return cta.local.data() + size_t(warp.index * kWarpSize + lane) * cta.localBytes + offset;
+    return cta.local.data() +
+           size_t(warp.index * kWarpSize + lane) * cta.localBytes + offset;
   default: {
     const GlobalRange *range = launch.memory->find(address);
     if (!range || !range->contains(address, bytes))
@@ -121,13 +139,15 @@ const uint8_t *Sm::resolveBytes(const Warp &warp, unsigned lane, uint64_t addres
   }
 }
 
-std::string Sm::readString(const Warp &warp, unsigned lane, uint64_t address) const {
+std::string Sm::readString(const Warp &warp, unsigned lane,
+                           uint64_t address) const {
   std::string text;
   for (; text.size() < kMaxString; ++address) {
     const uint8_t *byte = resolveBytes(warp, lane, address, 1);
     if (!byte)
       fail(warp, warp.pc - 1,
-           {ErrorKind::OutOfBounds, "a string for printf or assert is not mapped",
+           {ErrorKind::OutOfBounds,
+            "a string for printf or assert is not mapped",
             static_cast<int>(lane), address});
     if (*byte == 0)
       break;
@@ -136,8 +156,8 @@ std::string Sm::readString(const Warp &warp, unsigned lane, uint64_t address) co
   return text;
 }
 
-std::string Sm::formatPrintf(const Warp &warp, unsigned lane, uint64_t formatAddress,
-                             uint64_t arguments) const {
+std::string Sm::formatPrintf(const Warp &warp, unsigned lane,
+                             uint64_t formatAddress, uint64_t arguments) const {
   std::string format = readString(warp, lane, formatAddress);
   std::string text;
   uint64_t offset = 0;
@@ -163,7 +183,8 @@ std::string Sm::formatPrintf(const Warp &warp, unsigned lane, uint64_t formatAdd
     std::memcpy(&bits, from, bytes);
     offset += bytes;
     text += formatArgument(conversion, bits,
-                           conversion.kind == 's' ? readString(warp, lane, bits) : std::string());
+                           conversion.kind == 's' ? readString(warp, lane, bits)
+                                                  : std::string());
   }
   return text;
 }

@@ -17,15 +17,17 @@ int64_t signExtend(uint64_t value, unsigned bits) {
 }
 
 bool isSigned(Type type) {
-  return type == Type::S8 || type == Type::S16 || type == Type::S32 || type == Type::S64;
+  return type == Type::S8 || type == Type::S16 || type == Type::S32 ||
+         type == Type::S64;
 }
 
 /// Any combination of element and register size.
-void loadElement(ExecContext &context, const MicroOp &op, RowIndex row, unsigned lane,
-                 const uint8_t *from) {
+void loadElement(ExecContext &context, const MicroOp &op, RowIndex row,
+                 unsigned lane, const uint8_t *from) {
   unsigned bits = typeBits(op.type);
   if (bits == 128) {
-    std::memcpy(reinterpret_cast<uint8_t *>(context.dst(row)) + lane * 16, from, 16);
+    std::memcpy(reinterpret_cast<uint8_t *>(context.dst(row)) + lane * 16, from,
+                16);
     return;
   }
   uint64_t value = 0;
@@ -45,7 +47,8 @@ void loadWords(ExecContext &context, const RowIndex *rows, LaneMask lanes,
     to[i] = rows[i] == kNoRow ? discarded : context.dst(rows[i]);
   auto one = [&](unsigned lane) {
     uint32_t words[Width];
-    std::memcpy(words, reinterpret_cast<const void *>(address[lane]), sizeof words);
+    std::memcpy(words, reinterpret_cast<const void *>(address[lane]),
+                sizeof words);
     for (unsigned i = 0; i < Width; ++i)
       to[i][lane] = words[i];
   };
@@ -59,7 +62,8 @@ void loadWords(ExecContext &context, const RowIndex *rows, LaneMask lanes,
 }
 
 template <unsigned Width>
-void spreadWords(ExecContext &context, const RowIndex *rows, const uint8_t *bytes) {
+void spreadWords(ExecContext &context, const RowIndex *rows,
+                 const uint8_t *bytes) {
   for (unsigned i = 0; i < Width; ++i) {
     if (rows[i] == kNoRow)
       continue;
@@ -70,7 +74,8 @@ void spreadWords(ExecContext &context, const RowIndex *rows, const uint8_t *byte
 }
 
 template <unsigned Width>
-void gatherWords(const ExecContext &context, const RowIndex *rows, uint8_t *bytes) {
+void gatherWords(const ExecContext &context, const RowIndex *rows,
+                 uint8_t *bytes) {
   for (unsigned i = 0; i < Width; ++i) {
     const uint32_t *from = context.src(rows[i]);
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
@@ -79,14 +84,15 @@ void gatherWords(const ExecContext &context, const RowIndex *rows, uint8_t *byte
 }
 } // namespace
 
-uint64_t readRegister(const ExecContext &context, RowIndex row, unsigned lane, unsigned bits) {
+uint64_t readRegister(const ExecContext &context, RowIndex row, unsigned lane,
+                      unsigned bits) {
   if (bits > 32)
     return context.src64(row)[lane];
   return context.src(row)[lane];
 }
 
-void writeRegister(const ExecContext &context, RowIndex row, unsigned lane, unsigned bits,
-                   uint64_t value) {
+void writeRegister(const ExecContext &context, RowIndex row, unsigned lane,
+                   unsigned bits, uint64_t value) {
   if (row == kNoRow)
     return;
   if (bits > 32)
@@ -94,7 +100,8 @@ void writeRegister(const ExecContext &context, RowIndex row, unsigned lane, unsi
   else if (bits == 32)
     context.dst(row)[lane] = static_cast<uint32_t>(value);
   else
-    context.dst(row)[lane] = static_cast<uint32_t>(value & ((uint64_t(1) << bits) - 1));
+    context.dst(row)[lane] =
+        static_cast<uint32_t>(value & ((uint64_t(1) << bits) - 1));
 }
 
 void loadLanes(ExecContext &context, const MicroOp &op, LaneMask lanes,
@@ -122,7 +129,8 @@ void loadLanes(ExecContext &context, const MicroOp &op, LaneMask lanes,
   }
 }
 
-void loadContiguous(ExecContext &context, const MicroOp &op, const uint8_t *bytes) {
+void loadContiguous(ExecContext &context, const MicroOp &op,
+                    const uint8_t *bytes) {
   const RowIndex *rows = destinations(context, op);
   unsigned bits = typeBits(op.type);
   if (bits == 32 && op.destBits() == 32) {
@@ -141,11 +149,12 @@ void loadContiguous(ExecContext &context, const MicroOp &op, const uint8_t *byte
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
     for (unsigned i = 0; i < op.width; ++i)
       if (rows[i] != kNoRow)
-        loadElement(context, op, rows[i], lane, bytes + lane * size + i * bits / 8);
+        loadElement(context, op, rows[i], lane,
+                    bytes + lane * size + i * bits / 8);
 }
 
-void packLanes(const ExecContext &context, const MicroOp &op, const RowIndex *rows,
-               uint8_t *bytes) {
+void packLanes(const ExecContext &context, const MicroOp &op,
+               const RowIndex *rows, uint8_t *bytes) {
   unsigned bits = typeBits(op.type);
   if (bits == 32) {
     switch (op.width) {
@@ -166,7 +175,8 @@ void packLanes(const ExecContext &context, const MicroOp &op, const RowIndex *ro
     auto *from = reinterpret_cast<const uint8_t *>(context.src(rows[i]));
     unsigned stride = bits == 128 ? 16 : bits == 64 ? 8 : 4;
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
-      std::memcpy(bytes + lane * size + i * element, from + lane * stride, element);
+      std::memcpy(bytes + lane * size + i * element, from + lane * stride,
+                  element);
   }
 }
 

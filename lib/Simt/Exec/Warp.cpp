@@ -16,7 +16,8 @@ constexpr size_t kRowAlignment = 128;
 void Warp::prepare(const Program &program, const uint8_t *params) {
   size_t needed = std::max<size_t>(program.numRows, 1);
   if (rowCapacity < needed) {
-    rows.reset(static_cast<uint32_t *>(std::aligned_alloc(kRowAlignment, needed * kRowBytes)));
+    rows.reset(static_cast<uint32_t *>(
+        std::aligned_alloc(kRowAlignment, needed * kRowBytes)));
     if (!rows)
       throw std::bad_alloc();
     rowCapacity = needed;
@@ -30,6 +31,26 @@ void Warp::prepare(const Program &program, const uint8_t *params) {
   context.predicates = predicates.data();
   context.specials = &specials;
   context.params = params;
+}
+
+void Warp::prefetchOperands(const Program &program) const {
+  constexpr size_t kAhead = 4;
+  size_t end = std::min<size_t>(pc + kAhead, program.ops.size());
+  for (size_t i = pc; i < end; ++i) {
+    const MicroOp &op = program.ops[i];
+    auto slots = program.scoreboard.data() + op.slotBegin;
+    for (unsigned slot = 0; slot < unsigned(op.numReads) + op.numWrites;
+         ++slot) {
+      __builtin_prefetch(&ready[slots[slot]], 0, 2);
+      if (slots[slot] >= program.numRows)
+        continue; // A predicate.
+      const uint32_t *row = rows.get() + size_t(slots[slot]) * kWarpSize;
+      __builtin_prefetch(row, 0, 2);
+      __builtin_prefetch(row + kWarpSize / 2, 0, 2);
+    }
+    if (op.kind == OpKind::Control)
+      return;
+  }
 }
 
 void Warp::start(LaneMask lanes) {
@@ -55,8 +76,8 @@ void Warp::branch(LaneMask taken, uint32_t target, uint32_t meeting) {
   }
   Side away{target, meeting, taken};
   Side next{pc, meeting, mask & ~taken};
-  // All lanes go on at the meeting point once both sides are there. When that is
-  // the current side's own join, whoever waits there has them in its mask.
+  // All lanes go on at the meeting point once both sides are there. When that
+  // is the current side's own join, whoever waits there has them in its mask.
   if (meeting != kNoPc && meeting != join)
     sides.push_back({meeting, join, mask});
   if (away.pc == meeting) {

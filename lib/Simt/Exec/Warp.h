@@ -1,4 +1,5 @@
-//===- Warp.h - State of one warp, and how its lanes diverge and meet ------===//
+//===- Warp.h - State of one warp, and how its lanes diverge and meet
+//------===//
 
 #ifndef KPERFIR_SIMT_EXEC_WARP_H
 #define KPERFIR_SIMT_EXEC_WARP_H
@@ -37,13 +38,14 @@ struct AsyncGroup {
 
 class Warp {
 public:
-  /// Sizes the register file; zeroes it, so that a run depends on no former one.
+  /// Sizes the register file; zeroes it, so that a run depends on no former
+  /// one.
   void prepare(const Program &program, const uint8_t *params);
 
   // --- Control flow: an immediate-post-dominator stack ---
   void start(LaneMask lanes);
-  /// `taken` lanes go to `target`, the others to the next pc; all meet at `join`.
-  /// Expects `pc` to be that next pc.
+  /// `taken` lanes go to `target`, the others to the next pc; all meet at
+  /// `join`. Expects `pc` to be that next pc.
   void branch(LaneMask taken, uint32_t target, uint32_t join);
   /// Ends lanes. False when none is left.
   bool exitLanes(LaneMask lanes);
@@ -54,39 +56,44 @@ public:
       popSide();
   }
 
+  // What every issue touches comes first, in few of the host's cache lines.
   uint32_t pc = 0;
   uint32_t join = kNoPc;
   LaneMask mask = 0;  // lanes that execute
   LaneMask alive = 0; // lanes that have not ended
-
-  // --- Registers ---
-  ExecContext context;
-  WarpSpecials specials;
-  std::vector<uint64_t> ready; // scoreboard: cycle from which a slot may be read
-
-  // --- Scheduling ---
-  WarpState state = WarpState::Finished;
   uint64_t nextIssue = 0;
+  std::vector<uint64_t>
+      ready; // scoreboard: cycle from which a slot may be read
   uint32_t subCore = 0;
   uint32_t position = 0; // in the sub-core's arrays
-  uint32_t priority = 0; // order among warps of equal age, from the seed
+  ExecContext context;
+  /// Groups below this serial must complete before the warp may go on.
+  uint64_t waitedGroups = 0;
+  uint64_t firstGroup = 0; // serial number of groups.front()
+  uint64_t storesDone = 0;
+  uint32_t unresolvedStores = 0;
+  WarpState state = WarpState::Finished;
   Cta *cta = nullptr;
   uint32_t index = 0;    // in the CTA
+  uint32_t priority = 0; // order among warps, from the seed
+
+  std::deque<AsyncGroup> groups; // of cp.async; back() is open
   uint32_t blockedAt = 0; // pc of the instruction that blocks, for reports
   uint32_t barrier = 0;
   uint32_t waitLog = ~0u; // log entry to complete when the wait ends
+  WarpSpecials specials;
 
-  // --- Memory order ---
-  uint32_t unresolvedStores = 0;
-  uint64_t storesDone = 0;
-
-  // --- cp.async ---
-  std::deque<AsyncGroup> groups; // back() is open
-  uint64_t firstGroup = 0;       // serial number of groups.front()
-  /// Groups below this serial must complete before the warp may go on.
-  uint64_t waitedGroups = 0;
+  /// Asks the host for the lines of the members above, then, once those are
+  /// there, for what the next instructions of `program` touch.
+  void prefetch() const {
+    for (size_t byte = 0; byte < kHotBytes; byte += kHostLine)
+      __builtin_prefetch(reinterpret_cast<const char *>(this) + byte, 0, 2);
+  }
+  void prefetchOperands(const Program &program) const;
 
 private:
+  static constexpr size_t kHotBytes = 192, kHostLine = 64;
+
   struct Side {
     uint32_t pc;
     uint32_t join;

@@ -15,7 +15,8 @@ namespace {
 /// Reads figures and notices, at the end, those that nobody asked for.
 class Figures {
 public:
-  Figures(const json::Value &root, const std::string &section) : section(section) {
+  Figures(const json::Value &root, const std::string &section)
+      : section(section) {
     figures = root.find(section);
     if (!figures || figures->kind != json::Value::Kind::Object)
       throw std::invalid_argument("chip file: no object \"" + section + "\"");
@@ -37,14 +38,16 @@ public:
 
   double real(const std::string &key, const char *field = "value") {
     const json::Value *value = get(key).find(field);
-    if (!value || value->kind != json::Value::Kind::Number || !(value->number >= 0))
+    if (!value || value->kind != json::Value::Kind::Number ||
+        !(value->number >= 0))
       fail(key, std::string("has no number \"") + field + "\" of at least 0");
     return value->number;
   }
 
   uint32_t whole(const std::string &key, const char *field = "value") {
     double number = real(key, field);
-    if (number != std::floor(number) || number > std::numeric_limits<uint32_t>::max())
+    if (number != std::floor(number) ||
+        number > std::numeric_limits<uint32_t>::max())
       fail(key, "is not a whole number of 32 bits");
     return static_cast<uint32_t>(number);
   }
@@ -73,8 +76,10 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const std::string &key, const std::string &what) const {
-    throw std::invalid_argument("chip file: \"" + section + "." + key + "\" " + what);
+  [[noreturn]] void fail(const std::string &key,
+                         const std::string &what) const {
+    throw std::invalid_argument("chip file: \"" + section + "." + key + "\" " +
+                                what);
   }
 
   const json::Value *figures;
@@ -88,6 +93,10 @@ void readResources(Figures &f, Chip &chip) {
   chip.clockMhz = f.positive("clock_mhz");
   chip.smCount = f.positive("sm_count");
   chip.maxWarpsPerSm = f.positive("max_warps_per_sm");
+  if (chip.maxWarpsPerSm > kMaxWarpsPerSm)
+    throw std::invalid_argument(
+        "chip file: \"figures.max_warps_per_sm\" must not be above " +
+        std::to_string(kMaxWarpsPerSm));
   chip.maxCtasPerSm = f.positive("max_ctas_per_sm");
   chip.maxThreadsPerCta = f.positive("max_threads_per_cta");
   chip.registersPerSm = f.positive("registers_per_sm");
@@ -119,7 +128,8 @@ void readMemory(Figures &f, Chip &chip) {
   chip.dramChannels = f.positive("dram_channels");
   chip.dramBytesPerSecond = f.real("dram_bytes_per_second");
   if (chip.dramBytesPerSecond <= 0)
-    throw std::invalid_argument("chip file: \"figures.dram_bytes_per_second\" must not be 0");
+    throw std::invalid_argument(
+        "chip file: \"figures.dram_bytes_per_second\" must not be 0");
 }
 
 void readUnits(Figures &f, Chip &chip) {

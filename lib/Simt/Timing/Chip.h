@@ -46,7 +46,7 @@ struct Chip {
   // Latencies that belong to no single instruction.
   uint32_t launchCycles = 0;
   uint32_t ctaLaunchCycles = 0;
-  uint32_t branchTakenCycles = 0;   // from a taken branch to the next issue
+  uint32_t branchTakenCycles = 0;    // from a taken branch to the next issue
   uint32_t barrierReleaseCycles = 0; // from the last arrival to the wake-up
   uint32_t mbarrierWakeCycles = 0;
 
@@ -84,7 +84,9 @@ struct Chip {
   const InstructionCost &cost(LatencyClass latency) const {
     return costs[static_cast<unsigned>(latency)];
   }
-  uint64_t cyclesToNs(uint64_t cycles) const { return cycles * 1000 / clockMhz; }
+  uint64_t cyclesToNs(uint64_t cycles) const {
+    return cycles * 1000 / clockMhz;
+  }
 
   /// Throws std::invalid_argument naming the figure that is absent, unknown,
   /// not a whole number or without a source.
@@ -94,6 +96,7 @@ struct Chip {
 inline constexpr uint32_t kLineBytes = 128;
 inline constexpr uint32_t kSectorBytes = 32;
 inline constexpr uint32_t kSubCores = 4;
+inline constexpr uint32_t kMaxWarpsPerSm = 64;
 
 } // namespace kperfir::simt
 

@@ -15,8 +15,9 @@ bool isContiguous(const uint64_t *address, unsigned bytes, LaneMask lanes) {
   return different == 0;
 }
 
-const GlobalRange *commonRange(const GlobalMemory &memory, const uint64_t *address,
-                               unsigned bytes, LaneMask lanes, const GlobalRange *&hint) {
+const GlobalRange *commonRange(const GlobalMemory &memory,
+                               const uint64_t *address, unsigned bytes,
+                               LaneMask lanes, const GlobalRange *&hint) {
   uint64_t low = ~0ull, high = 0;
   if (lanes == kFullMask) {
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -41,12 +42,13 @@ const GlobalRange *commonRange(const GlobalMemory &memory, const uint64_t *addre
   return hint = range;
 }
 
-void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes, LaneMask lanes,
-              bool contiguous, SectorList &list) {
+void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes,
+              LaneMask lanes, bool contiguous, SectorList &list) {
   uint64_t delta = range.timingBegin - range.begin;
   if (contiguous) {
     uint64_t first = (address[0] + delta) / kSectorBytes;
-    uint64_t last = (address[0] + delta + uint64_t(bytes) * kWarpSize - 1) / kSectorBytes;
+    uint64_t last =
+        (address[0] + delta + uint64_t(bytes) * kWarpSize - 1) / kSectorBytes;
     for (; first <= last && list.count < SectorList::kCapacity; ++first)
       list.sectors[list.count++] = first;
     return;
@@ -57,8 +59,8 @@ void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes,
   }
 }
 
-void coalesceMapped(const GlobalMemory &memory, const uint64_t *address, unsigned bytes,
-                    LaneMask lanes, SectorList &list) {
+void coalesceMapped(const GlobalMemory &memory, const uint64_t *address,
+                    unsigned bytes, LaneMask lanes, SectorList &list) {
   for (; lanes; lanes &= lanes - 1) {
     uint64_t value = address[__builtin_ctz(lanes)];
     const GlobalRange *range = memory.find(value);

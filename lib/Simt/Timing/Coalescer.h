@@ -10,7 +10,8 @@ namespace kperfir::simt {
 
 /// Distinct sectors in the order of the lanes (timing address / kSectorBytes).
 struct SectorList {
-  static constexpr unsigned kCapacity = 2 * kWarpSize; // 32 bytes touch two at most
+  static constexpr unsigned kCapacity =
+      2 * kWarpSize; // 32 bytes touch two at most
   uint64_t sectors[kCapacity];
   unsigned count = 0;
 
@@ -34,16 +35,17 @@ bool isContiguous(const uint64_t *address, unsigned bytes, LaneMask lanes);
 
 /// The range that holds the accesses of all lanes, or null. Looks at `hint`
 /// first and updates it.
-const GlobalRange *commonRange(const GlobalMemory &memory, const uint64_t *address,
-                               unsigned bytes, LaneMask lanes, const GlobalRange *&hint);
+const GlobalRange *commonRange(const GlobalMemory &memory,
+                               const uint64_t *address, unsigned bytes,
+                               LaneMask lanes, const GlobalRange *&hint);
 
 /// Sectors of an access within one range. Their number is right even before the
 /// range is placed.
-void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes, LaneMask lanes,
-              bool contiguous, SectorList &list);
+void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes,
+              LaneMask lanes, bool contiguous, SectorList &list);
 /// Sectors of the lanes whose ranges are placed; any ranges.
-void coalesceMapped(const GlobalMemory &memory, const uint64_t *address, unsigned bytes,
-                    LaneMask lanes, SectorList &list);
+void coalesceMapped(const GlobalMemory &memory, const uint64_t *address,
+                    unsigned bytes, LaneMask lanes, SectorList &list);
 
 /// 128-byte lines among the sectors.
 unsigned countLines(const SectorList &list);

@@ -28,11 +28,13 @@ private:
     size_t line = 1;
     for (size_t i = 0; i < position && i < text.size(); ++i)
       line += text[i] == '\n';
-    throw std::invalid_argument("JSON line " + std::to_string(line) + ": " + what);
+    throw std::invalid_argument("JSON line " + std::to_string(line) + ": " +
+                                what);
   }
 
   void skipSpace() {
-    while (position < text.size() && std::isspace(static_cast<unsigned char>(text[position])))
+    while (position < text.size() &&
+           std::isspace(static_cast<unsigned char>(text[position])))
       ++position;
   }
 
@@ -45,7 +47,8 @@ private:
 
   void expect(char wanted) {
     if (peek() != wanted)
-      fail(std::string("expected '") + wanted + "', found '" + text[position] + "'");
+      fail(std::string("expected '") + wanted + "', found '" + text[position] +
+           "'");
     ++position;
   }
 
@@ -148,7 +151,8 @@ private:
   Value parseWord() {
     Value value;
     for (const char *word : {"true", "false", "null"}) {
-      if (text.compare(position, std::char_traits<char>::length(word), word) != 0)
+      if (text.compare(position, std::char_traits<char>::length(word), word) !=
+          0)
         continue;
       position += std::char_traits<char>::length(word);
       value.kind = *word == 'n' ? Value::Kind::Null : Value::Kind::Bool;

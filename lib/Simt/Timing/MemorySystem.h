@@ -37,6 +37,11 @@ public:
   /// Cycle at which the old values are at the SM's port.
   uint64_t atomic(uint64_t sector, uint64_t arrival, unsigned lanes);
 
+  /// Asks the host for what the above will touch.
+  void prefetch(uint64_t sector) const {
+    l2.prefetch(sector / kSectorsPerLine);
+  }
+
   const MemoryStatistics &statistics() const { return stats; }
   void resetStatistics() { stats = {}; }
 
@@ -44,13 +49,22 @@ private:
   /// Fractions of a cycle, so that bandwidths need not be whole numbers.
   static constexpr uint64_t kTicksPerCycle = 1024;
 
-  /// When the slice of `sector` begins to serve, after which it is taken for `ticks`.
-  uint64_t enterSlice(uint64_t sector, uint64_t arrival, uint64_t ticks);
+  /// What all sectors of a line have in common. Sectors of one line come
+  /// together, so the last one is remembered.
+  struct Place {
+    uint64_t line = kNever;
+    uint64_t *sliceFree = nullptr;
+    Cache::Line *content = nullptr; // null until it is needed
+  };
+
+  Place &placeOf(uint64_t sector);
+  /// When the slice begins to serve, after which it is taken for `ticks`.
+  uint64_t enterSlice(const Place &place, uint64_t arrival, uint64_t ticks);
   uint64_t transferDram(uint64_t line, uint64_t arrival);
-  /// The L2 line of `sector`; evicts and writes back if it has to be brought in.
-  Cache::Line &lineOf(uint64_t sector, uint64_t cycle);
+  /// The L2 line; evicts and writes back if it has to be brought in.
+  Cache::Line &contentOf(Place &place, uint64_t cycle);
   /// Cycle at which the sector is in L2.
-  uint64_t fetch(uint64_t sector, uint64_t cycle);
+  uint64_t fetch(Place &place, uint64_t sector, uint64_t cycle);
 
   uint64_t l2Latency;
   uint64_t dramLatency;
@@ -60,6 +74,7 @@ private:
   Cache l2;
   std::vector<uint64_t> sliceFree;   // ticks
   std::vector<uint64_t> channelFree; // ticks
+  Place last;
   MemoryStatistics stats;
 };
 

@@ -47,10 +47,14 @@ bool isContiguous(const uint32_t *offsets, unsigned bytes, LaneMask mask) {
 }
 } // namespace
 
-unsigned sharedWavefronts(const uint32_t *offsets, unsigned bytes, LaneMask mask) {
+unsigned sharedWavefronts(const uint32_t *offsets, unsigned bytes,
+                          LaneMask mask) {
   if (mask == 0)
     return 1;
-  unsigned lanesPerGroup = bytes <= 4 ? 32 : bytes <= 8 ? 16 : bytes <= 16 ? 8 : 4;
+  unsigned lanesPerGroup = bytes <= 4    ? 32
+                           : bytes <= 8  ? 16
+                           : bytes <= 16 ? 8
+                                         : 4;
   unsigned groups = kWarpSize / lanesPerGroup;
   if (isContiguous(offsets, bytes, mask))
     return groups;

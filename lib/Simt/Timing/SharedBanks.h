@@ -17,9 +17,11 @@ namespace kperfir::simt {
 /// Wavefronts of an access in which each lane of `mask` touches `bytes` (1 to
 /// 32) at its offset. Lanes are served in groups that touch 128 bytes at most:
 /// all for up to 4 bytes per lane, half-warps for 8, quarters for 16.
-unsigned sharedWavefronts(const uint32_t *offsets, unsigned bytes, LaneMask mask);
+unsigned sharedWavefronts(const uint32_t *offsets, unsigned bytes,
+                          LaneMask mask);
 
-/// Wavefronts of ldmatrix and stmatrix: `matrices` groups of eight 16-byte rows.
+/// Wavefronts of ldmatrix and stmatrix: `matrices` groups of eight 16-byte
+/// rows.
 unsigned matrixWavefronts(const uint32_t *rowOffsets, unsigned matrices);
 
 } // namespace kperfir::simt

@@ -15,7 +15,8 @@ template <typename T> struct Outcome {
 };
 
 template <typename T>
-Outcome<T> apply(AtomicOp operation, Type type, T memory, T operand, T replacement = T()) {
+Outcome<T> apply(AtomicOp operation, Type type, T memory, T operand,
+                 T replacement = T()) {
   Outcome<T> outcome{memory, T()};
   applyAtomic(operation, type, reinterpret_cast<uint8_t *>(&outcome.memory),
               reinterpret_cast<const uint8_t *>(&operand),
@@ -32,7 +33,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 TEST(Atomic, IntegersWrapAndCompareBySign) {
   EXPECT_EQ(apply<uint32_t>(AtomicOp::Add, Type::U32, kMax32, 2).memory, 1u);
   EXPECT_EQ(apply<uint32_t>(AtomicOp::Min, Type::U32, kMax32, 1).memory, 1u);
-  EXPECT_EQ(apply<uint32_t>(AtomicOp::Min, Type::S32, kMax32, 1).memory, kMax32);
+  EXPECT_EQ(apply<uint32_t>(AtomicOp::Min, Type::S32, kMax32, 1).memory,
+            kMax32);
   EXPECT_EQ(apply<uint32_t>(AtomicOp::Max, Type::S32, kMax32, 1).memory, 1u);
   EXPECT_EQ(apply<uint64_t>(AtomicOp::Add, Type::U64, ~0ull, 1).memory, 0u);
   EXPECT_EQ(apply<uint64_t>(AtomicOp::Max, Type::S64, ~0ull, 0).memory, 0u);
@@ -40,8 +42,10 @@ TEST(Atomic, IntegersWrapAndCompareBySign) {
 }
 
 TEST(Atomic, Bitwise) {
-  EXPECT_EQ(apply<uint32_t>(AtomicOp::And, Type::B32, 0xF0F0, 0xFF00).memory, 0xF000u);
-  EXPECT_EQ(apply<uint32_t>(AtomicOp::Or, Type::B32, 0xF0F0, 0x0F00).memory, 0xFFF0u);
+  EXPECT_EQ(apply<uint32_t>(AtomicOp::And, Type::B32, 0xF0F0, 0xFF00).memory,
+            0xF000u);
+  EXPECT_EQ(apply<uint32_t>(AtomicOp::Or, Type::B32, 0xF0F0, 0x0F00).memory,
+            0xFFF0u);
   EXPECT_EQ(apply<uint64_t>(AtomicOp::Xor, Type::B64, ~0ull, 1).memory, ~1ull);
 }
 
@@ -63,21 +67,27 @@ TEST(Atomic, ExchangeAndCompareAndSwap) {
 
 TEST(Atomic, Floats) {
   EXPECT_EQ(apply<float>(AtomicOp::Add, Type::F32, 1.5f, 2.25f).memory, 3.75f);
-  EXPECT_EQ(apply<double>(AtomicOp::Add, Type::F64, 1e300, 1e300).memory, 2e300);
-  EXPECT_TRUE(std::isnan(apply<float>(AtomicOp::Add, Type::F32, kNan, 1.f).memory));
+  EXPECT_EQ(apply<double>(AtomicOp::Add, Type::F64, 1e300, 1e300).memory,
+            2e300);
+  EXPECT_TRUE(
+      std::isnan(apply<float>(AtomicOp::Add, Type::F32, kNan, 1.f).memory));
   EXPECT_EQ(apply<float>(AtomicOp::Max, Type::F32, kNan, 1.f).memory, 1.f);
   float denormal = std::numeric_limits<float>::denorm_min();
-  EXPECT_EQ(apply<float>(AtomicOp::Add, Type::F32, denormal, denormal).memory, 2 * denormal);
+  EXPECT_EQ(apply<float>(AtomicOp::Add, Type::F32, denormal, denormal).memory,
+            2 * denormal);
 }
 
 TEST(Atomic, HalvesOfAPairAreSeparate) {
   // f16: 0x3C00 = 1, 0x4000 = 2, 0x4200 = 3, 0x7BFF = 65504, 0x7C00 = inf.
-  EXPECT_EQ(apply<uint32_t>(AtomicOp::Add, Type::F16x2, 0x3C007BFF, 0x40007BFF).memory,
+  EXPECT_EQ(apply<uint32_t>(AtomicOp::Add, Type::F16x2, 0x3C007BFF, 0x40007BFF)
+                .memory,
             0x42007C00u);
   // bf16: 0x3F80 = 1, 0x4000 = 2, 0x4040 = 3; 256 + 1 rounds to 256 (to even).
-  EXPECT_EQ(apply<uint32_t>(AtomicOp::Add, Type::BF16x2, 0x3F804380, 0x40003F80).memory,
+  EXPECT_EQ(apply<uint32_t>(AtomicOp::Add, Type::BF16x2, 0x3F804380, 0x40003F80)
+                .memory,
             0x40404380u);
-  EXPECT_EQ(apply<uint16_t>(AtomicOp::Add, Type::F16, 0x3C00, 0x3C00).memory, 0x4000);
+  EXPECT_EQ(apply<uint16_t>(AtomicOp::Add, Type::F16, 0x3C00, 0x3C00).memory,
+            0x4000);
 }
 
 TEST(Atomic, OnlyWhatPtxHasIsSupported) {

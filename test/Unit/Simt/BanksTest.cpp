@@ -9,7 +9,8 @@
 using namespace kperfir::simt;
 
 namespace {
-unsigned wavefronts(unsigned bytes, const std::function<uint32_t(unsigned)> &offsetOf,
+unsigned wavefronts(unsigned bytes,
+                    const std::function<uint32_t(unsigned)> &offsetOf,
                     LaneMask mask = kFullMask) {
   uint32_t offsets[kWarpSize];
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
@@ -20,7 +21,9 @@ unsigned wavefronts(unsigned bytes, const std::function<uint32_t(unsigned)> &off
 
 TEST(SharedBanks, ConsecutiveWordsTakeOneWavefrontPer128Bytes) {
   for (unsigned bytes : {4u, 8u, 16u})
-    EXPECT_EQ(wavefronts(bytes, [&](unsigned lane) { return 256 + lane * bytes; }), bytes / 4);
+    EXPECT_EQ(
+        wavefronts(bytes, [&](unsigned lane) { return 256 + lane * bytes; }),
+        bytes / 4);
 }
 
 TEST(SharedBanks, SameWordIsBroadcast) {
@@ -37,7 +40,8 @@ TEST(SharedBanks, StrideDecidesTheDegree) {
 }
 
 TEST(SharedBanks, InactiveLanesDoNotConflict) {
-  EXPECT_EQ(wavefronts(4, [](unsigned lane) { return lane * 128; }, 0x0000000F), 4u);
+  EXPECT_EQ(
+      wavefronts(4, [](unsigned lane) { return lane * 128; }, 0x0000000F), 4u);
   EXPECT_EQ(wavefronts(4, [](unsigned lane) { return lane * 128; }, 0), 1u);
 }
 
@@ -45,7 +49,9 @@ TEST(SharedBanks, SixteenBytesConflictWithinQuarters) {
   // Eight lanes of a quarter, all rows of 128 bytes: the same four banks.
   EXPECT_EQ(wavefronts(16, [](unsigned lane) { return lane * 128; }), 32u);
   // Rows rotated as a swizzle does: none.
-  EXPECT_EQ(wavefronts(16, [](unsigned lane) { return lane * 128 + lane % 8 * 16; }), 4u);
+  EXPECT_EQ(
+      wavefronts(16, [](unsigned lane) { return lane * 128 + lane % 8 * 16; }),
+      4u);
 }
 
 TEST(SharedBanks, MatrixRowsConflictWithinOneMatrix) {

@@ -8,22 +8,39 @@ using namespace kperfir::simt;
 
 TEST(Cache, FindsWhatWasAllocated) {
   Cache cache(16 * kLineBytes, 4);
-  Cache::Line evicted;
   EXPECT_EQ(cache.find(7), nullptr);
-  cache.allocate(7, evicted).ready[2] = 100;
+  cache.allocate(7).arrive(2, 100, 50);
   ASSERT_NE(cache.find(7), nullptr);
-  EXPECT_EQ(cache.find(7)->ready[2], 100u);
-  EXPECT_EQ(cache.find(7)->ready[1], kNever);
+  EXPECT_EQ(cache.find(7)->ready(2), 100u);
+  EXPECT_EQ(cache.find(7)->ready(1), kNever);
+}
+
+TEST(Cache, SectorsGoFromAbsentOverAskedToPresent) {
+  Cache::Line line;
+  EXPECT_EQ(line.ready(0), kNever);
+  line.ask(0);
+  EXPECT_EQ(line.ready(0), kUnresolved);
+  line.arrive(0, 100, 50);
+  EXPECT_EQ(line.ready(0), 100u);
+  line.arrive(1, 130, 60); // Both are on their way.
+  EXPECT_EQ(line.ready(0), 130u);
+  line.arrive(2, 900, 500); // The others are there.
+  EXPECT_EQ(line.ready(0), 0u);
+  EXPECT_EQ(line.ready(1), 0u);
+  EXPECT_EQ(line.ready(2), 900u);
+  line.drop(1);
+  EXPECT_EQ(line.ready(1), kNever);
 }
 
 TEST(Cache, EvictsTheLeastRecentlyUsed) {
   Cache cache(2 * kLineBytes, 2); // one set
   Cache::Line evicted;
-  cache.allocate(1, evicted);
-  cache.allocate(2, evicted).dirty = 5;
+  uint64_t evictedLine = 0;
+  cache.allocate(1);
+  cache.allocate(2).dirty = 5;
   cache.find(1);
-  cache.allocate(3, evicted);
-  EXPECT_EQ(evicted.tag, 2u);
+  cache.allocate(3, evicted, evictedLine);
+  EXPECT_EQ(evictedLine, 2u);
   EXPECT_EQ(evicted.dirty, 5u);
   EXPECT_NE(cache.find(1), nullptr);
   EXPECT_EQ(cache.find(2), nullptr);
@@ -31,8 +48,7 @@ TEST(Cache, EvictsTheLeastRecentlyUsed) {
 
 TEST(Cache, InvalidateForgetsAll) {
   Cache cache(16 * kLineBytes, 4);
-  Cache::Line evicted;
-  cache.allocate(7, evicted);
+  cache.allocate(7);
   cache.invalidate();
   EXPECT_EQ(cache.find(7), nullptr);
 }

@@ -22,7 +22,8 @@ struct Access {
   }
   SectorList sectors(unsigned bytes, LaneMask lanes = kFullMask) {
     SectorList list;
-    coalesce(*range, address, bytes, lanes, isContiguous(address, bytes, lanes), list);
+    coalesce(*range, address, bytes, lanes, isContiguous(address, bytes, lanes),
+             list);
     return list;
   }
 };
@@ -62,8 +63,11 @@ TEST(Coalescer, ListHoldsEveryAccessThatPtxHas) {
 TEST(Coalescer, RangeMustHoldAllLanes) {
   Access access(4, 32 * 4);
   const GlobalRange *hint = nullptr;
-  EXPECT_EQ(commonRange(access.memory, access.address, 4, kFullMask, hint), access.range);
+  EXPECT_EQ(commonRange(access.memory, access.address, 4, kFullMask, hint),
+            access.range);
   EXPECT_EQ(hint, access.range);
-  EXPECT_EQ(commonRange(access.memory, access.address, 8, kFullMask, hint), nullptr);
-  EXPECT_EQ(commonRange(access.memory, access.address, 8, 0x7FFFFFFF, hint), access.range);
+  EXPECT_EQ(commonRange(access.memory, access.address, 8, kFullMask, hint),
+            nullptr);
+  EXPECT_EQ(commonRange(access.memory, access.address, 8, 0x7FFFFFFF, hint),
+            access.range);
 }

@@ -31,7 +31,9 @@ TEST(Occupancy, EachResourceCanBind) {
 
 TEST(Occupancy, WhatDoesNotFitIsZero) {
   Chip chip = test::chip();
-  EXPECT_EQ(computeOccupancy(chip, 4, 32, chip.maxSharedBytesPerCta + 1).ctasPerSm, 0u);
+  EXPECT_EQ(
+      computeOccupancy(chip, 4, 32, chip.maxSharedBytesPerCta + 1).ctasPerSm,
+      0u);
   EXPECT_EQ(computeOccupancy(chip, 32, 255, 0).ctasPerSm, 0u);
 }
 

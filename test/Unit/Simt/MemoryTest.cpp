@@ -1,4 +1,5 @@
-//===- MemoryTest.cpp - Ranges of global memory, state of shared memory ----===//
+//===- MemoryTest.cpp - Ranges of global memory, state of shared memory
+//----===//
 
 #include "Simt/Exec/Memory.h"
 
@@ -71,8 +72,10 @@ TEST(GlobalMemory, DescribesNeighbours) {
   GlobalMemory memory;
   EXPECT_THAT(memory.describeNeighbours(7), HasSubstr("no memory"));
   memory.map(1000, 24, "x", true);
-  EXPECT_THAT(memory.describeNeighbours(1032), HasSubstr("8 bytes after the end of `x`"));
-  EXPECT_THAT(memory.describeNeighbours(900), HasSubstr("100 bytes before the begin of `x`"));
+  EXPECT_THAT(memory.describeNeighbours(1032),
+              HasSubstr("8 bytes after the end of `x`"));
+  EXPECT_THAT(memory.describeNeighbours(900),
+              HasSubstr("100 bytes before the begin of `x`"));
 }
 
 TEST(SharedMemory, KnowsWhichBytesAreWritten) {

@@ -14,7 +14,8 @@ Warp started(LaneMask lanes = kFullMask) {
 }
 
 /// The engine advances the pc before a branch.
-void branchAt(Warp &warp, uint32_t pc, LaneMask taken, uint32_t target, uint32_t join) {
+void branchAt(Warp &warp, uint32_t pc, LaneMask taken, uint32_t target,
+              uint32_t join) {
   ASSERT_EQ(warp.pc, pc);
   warp.pc = pc + 1;
   warp.branch(taken, target, join);
