@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace kperfir::simt {
 
@@ -12,11 +11,6 @@ namespace {
 /// Instructions without time in a row, before they take a cycle after all:
 /// keeps a loop of free instructions from hanging the device.
 constexpr unsigned kMaxFreeRun = 1u << 14;
-
-uint64_t hashSeed(uint64_t seed, uint64_t a, uint64_t b) {
-  return mixAddress(seed * 0x9E3779B97F4A7C15ull +
-                    mixAddress(a * 0x100000001B3ull + b + 1));
-}
 } // namespace
 
 void SmStatistics::add(const SmStatistics &other) {
@@ -35,147 +29,6 @@ Sm::Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes)
     : l1(l1Bytes, launch.chip->l1Ways), id(id), launch(launch),
       program(*launch.program), chip(*launch.chip),
       rangeHint(launch.program->ops.size(), nullptr) {}
-
-//===----------------------------------------------------------------------===//
-// Residency
-//===----------------------------------------------------------------------===//
-
-void Sm::place(uint64_t linearCta, uint64_t cycle) {
-  std::unique_ptr<Cta> cta;
-  if (spareCtas.empty()) {
-    cta = std::make_unique<Cta>();
-    for (uint32_t i = 0; i < launch.warpsPerCta; ++i)
-      cta->warps.push_back(std::make_unique<Warp>());
-  } else {
-    cta = std::move(spareCtas.back());
-    spareCtas.pop_back();
-  }
-  initialise(*cta, linearCta, cycle);
-  ctas.push_back(std::move(cta));
-}
-
-void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
-  cta.linear = static_cast<uint32_t>(linear);
-  cta.shared.reset(launch.sharedBytes);
-  cta.localBytes = program.localBytes;
-  cta.local.assign(size_t(cta.localBytes) * launch.threadsPerCta, 0);
-  cta.barriers = {};
-  cta.waiters.clear();
-  cta.threads = launch.threadsPerCta;
-  cta.unfinishedWarps = launch.warpsPerCta;
-  cta.blockedWarps = cta.pendingEvents = 0;
-  cta.endCycle = 0;
-
-  const auto &[gridX, gridY, gridZ] = launch.grid;
-  uint32_t ctaid[3] = {static_cast<uint32_t>(linear % gridX),
-                       static_cast<uint32_t>(linear / gridX % gridY),
-                       static_cast<uint32_t>(linear / gridX / gridY)};
-  for (uint32_t index = 0; index < launch.warpsPerCta; ++index) {
-    Warp &warp = *cta.warps[index];
-    warp.cta = &cta;
-    warp.index = index;
-    warp.prepare(program, launch.params.data());
-
-    WarpSpecials &specials = warp.specials;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      uint32_t thread = index * kWarpSize + lane;
-      specials.tid[0][lane] = thread % launch.block[0];
-      specials.tid[1][lane] = thread / launch.block[0] % launch.block[1];
-      specials.tid[2][lane] = thread / launch.block[0] / launch.block[1];
-    }
-    for (unsigned i = 0; i < 3; ++i) {
-      specials.ntid[i] = launch.block[i];
-      specials.ctaid[i] = ctaid[i];
-      specials.nctaid[i] = launch.grid[i];
-      specials.clusterid[i] = ctaid[i];
-      specials.nclusterid[i] = launch.grid[i];
-    }
-    specials.warpid = index;
-    specials.nwarpid = launch.warpsPerCta;
-    specials.smid = id;
-    specials.nsmid = chip.smCount;
-    specials.gridid = launch.gridId;
-    specials.dynamicSmemBytes = launch.dynamicSharedBytes;
-    specials.totalSmemBytes = launch.sharedBytes;
-
-    uint32_t threads =
-        std::min(kWarpSize, launch.threadsPerCta - index * kWarpSize);
-    warp.start(threads == kWarpSize ? kFullMask : (1u << threads) - 1);
-    enlist(warp, cycle);
-  }
-}
-
-uint32_t Sm::pickSubCore(const Warp &warp) const {
-  // The warps of a CTA go to the sub-cores in turn, the first one to the
-  // emptiest.
-  if (warp.index > 0) {
-    uint32_t next = (warp.cta->warps[warp.index - 1]->subCore + 1) % kSubCores;
-    if (cores[next].count < kMaxWarpsPerSubCore)
-      return next;
-  }
-  auto emptiest = std::min_element(
-      cores.begin(), cores.end(),
-      [](const SubCore &a, const SubCore &b) { return a.count < b.count; });
-  return static_cast<uint32_t>(emptiest - cores.begin());
-}
-
-void Sm::enlist(Warp &warp, uint64_t cycle) {
-  warp.subCore = pickSubCore(warp);
-  uint64_t key = 0;
-  if (launch.seed) {
-    uint64_t hash = hashSeed(launch.seed, warp.cta->linear, warp.index);
-    key = hash >> 32;
-    cycle += hash % 64; // Another interleaving, not only another order.
-  }
-  warp.priority = static_cast<uint32_t>(key);
-  SubCore &core = cores[warp.subCore];
-  uint32_t position = core.count++;
-  for (; launch.seed && position > 0 &&
-         core.warps[position - 1]->priority > warp.priority;
-       --position)
-    moveWarp(core, position - 1, position);
-  core.warps[position] = &warp;
-  core.wake[position] = kNever;
-  core.pipe[position] = Pipe::None;
-  warp.position = position;
-  warp.state = WarpState::Running;
-  warp.nextIssue = cycle;
-  updateWake(warp);
-}
-
-void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
-  core.warps[to] = core.warps[from];
-  core.wake[to] = core.wake[from];
-  core.pipe[to] = core.pipe[from];
-  core.warps[to]->position = to;
-}
-
-void Sm::delist(Cta &cta) {
-  for (SubCore &core : cores) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < core.count; ++i)
-      if (core.warps[i]->cta != &cta)
-        moveWarp(core, i, kept++);
-    core.count = kept;
-    if (core.last && core.last->cta == &cta)
-      core.last = nullptr;
-  }
-}
-
-std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
-  std::vector<std::unique_ptr<Cta>> finished;
-  if (finishedCtas == 0)
-    return finished;
-  for (std::unique_ptr<Cta> &cta : ctas) {
-    if (cta->unfinishedWarps || cta->pendingEvents)
-      continue;
-    delist(*cta);
-    finished.push_back(std::move(cta));
-  }
-  std::erase(ctas, nullptr);
-  finishedCtas -= static_cast<uint32_t>(finished.size());
-  return finished;
-}
 
 //===----------------------------------------------------------------------===//
 // Scheduling
@@ -382,92 +235,6 @@ Sm::Addresses Sm::addressesOf(const Warp &warp, const MicroOp &op) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Control
-//===----------------------------------------------------------------------===//
-
-void Sm::executeControl(Warp &warp, const MicroOp &op, LaneMask active) {
-  const OpCost &cost = launch.costs[warp.pc - 1];
-  logComplete(now + cost.latency);
-  switch (op.opcode) {
-  case Opcode::Bra:
-    if (active) {
-      warp.branch(active, static_cast<uint32_t>(op.imm), op.reconvergence());
-      if (!cost.free)
-        warp.nextIssue = now + chip.branchTakenCycles;
-    }
-    return;
-  case Opcode::BrxIdx: {
-    const uint32_t *index = warp.context.src(op.src[0]);
-    while (active) {
-      unsigned lane = static_cast<unsigned>(std::countr_zero(active));
-      if (index[lane] >= op.width)
-        fail(warp, warp.pc - 1,
-             {ErrorKind::OutOfBounds,
-              "brx.idx takes entry " + std::to_string(index[lane]) +
-                  " of a table of " + std::to_string(op.width),
-              static_cast<int>(lane)});
-      LaneMask same = 0;
-      for (unsigned other = lane; other < kWarpSize; ++other)
-        if ((active >> other & 1) && index[other] == index[lane])
-          same |= 1u << other;
-      active &= ~same;
-      if (active)
-        fail(warp, warp.pc - 1,
-             {ErrorKind::Unsupported,
-              "brx.idx with different targets within one warp",
-              static_cast<int>(lane)});
-      warp.branch(
-          same,
-          program.branchTargets[static_cast<size_t>(op.imm) + index[lane]],
-          op.reconvergence());
-    }
-    warp.nextIssue = now + chip.branchTakenCycles;
-    return;
-  }
-  case Opcode::Ret:
-    exitLanes(warp, active);
-    return;
-  case Opcode::Trap:
-  case Opcode::Brkpt:
-    if (active)
-      fail(warp, warp.pc - 1,
-           {ErrorKind::Trap,
-            op.opcode == Opcode::Trap ? "trap executed" : "brkpt executed",
-            std::countr_zero(active)});
-    return;
-  case Opcode::NanoSleep:
-    if (active) {
-      uint32_t longest = 0;
-      const uint32_t *time = warp.context.src(op.src[0]);
-      for (unsigned lane = 0; lane < kWarpSize; ++lane)
-        if (active >> lane & 1)
-          longest = std::max(longest, time[lane]);
-      warp.nextIssue = now + 1 + uint64_t(longest) * chip.clockMhz / 1000;
-      logComplete(warp.nextIssue);
-    }
-    return;
-  default:
-    return; // Nop
-  }
-}
-
-void Sm::exitLanes(Warp &warp, LaneMask lanes) {
-  if (lanes && !warp.exitLanes(lanes))
-    finish(warp);
-}
-
-void Sm::finish(Warp &warp) {
-  warp.state = WarpState::Finished;
-  cores[warp.subCore].wake[warp.position] = kNever;
-  Cta &cta = *warp.cta;
-  if (--cta.unfinishedWarps == 0)
-    ++finishedCtas;
-  cta.endCycle = std::max(cta.endCycle, now + 1);
-  lastCycle = std::max(lastCycle, now + 1);
-  releaseForExit(cta);
-}
-
-//===----------------------------------------------------------------------===//
 // Exchange
 //===----------------------------------------------------------------------===//
 
@@ -524,50 +291,6 @@ void Sm::logIssue(const Warp &warp, const MicroOp &op, uint32_t pc) {
   log.issue.push_back(now);
   log.complete.push_back(now + launch.costs[pc].latency);
   log.value.push_back(0);
-}
-
-void Sm::fail(const Warp &warp, uint32_t pc, const Fault &fault) const {
-  const Instruction &instruction = program.instructionAt(pc);
-  ErrorSite site;
-  site.kernel = program.kernel;
-  site.opcode = instruction.mnemonic;
-  site.ptxLine = instruction.ptxLine;
-  if (instruction.file < program.files.size())
-    site.file = program.files[instruction.file];
-  site.line = instruction.line;
-  site.cta = warp.cta->linear;
-  site.warp = static_cast<int32_t>(warp.index);
-  site.lane = fault.lane;
-  if (fault.address) {
-    site.address = *fault.address;
-    site.hasAddress = true;
-  }
-  throw Error(fault.kind, fault.message + " (`" + instruction.text + "`)",
-              site);
-}
-
-void Sm::checkDeadlock() const {
-  for (const std::unique_ptr<Cta> &cta : ctas) {
-    if (!cta->unfinishedWarps || cta->blockedWarps < cta->unfinishedWarps ||
-        cta->pendingEvents)
-      continue;
-    std::string text = "CTA can never go on:";
-    const Warp *first = nullptr;
-    for (const std::unique_ptr<Warp> &warp : cta->warps) {
-      if (warp->state == WarpState::Finished)
-        continue;
-      if (!first)
-        first = warp.get();
-      const Instruction &at = program.instructionAt(warp->blockedAt);
-      text += " warp " + std::to_string(warp->index) + " waits at `" + at.text +
-              "`";
-      if (at.line)
-        text += " line " + std::to_string(at.line);
-      text += ";";
-    }
-    text.pop_back();
-    fail(*first, first->blockedAt, {ErrorKind::Deadlock, text});
-  }
 }
 
 } // namespace kperfir::simt

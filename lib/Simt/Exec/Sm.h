@@ -6,7 +6,8 @@
 // memory is queued as a GlobalRequest, and answered at the exchange.
 //
 // Members are spread over files by family: Sm.cpp schedules and issues,
-// LoadStore, Atomic, Barrier, AsyncCopy, Matrix and Syscall execute.
+// Residency places CTAs, Control, LoadStore, Atomic, Barrier, AsyncCopy, Matrix
+// and Syscall execute.
 //
 //===----------------------------------------------------------------------===//
 

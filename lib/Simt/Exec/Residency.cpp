@@ -1,0 +1,154 @@
+//===- Residency.cpp - CTAs coming to an SM and leaving it
+//-----------------===//
+
+#include "Simt/Exec/Sm.h"
+
+#include <algorithm>
+
+namespace kperfir::simt {
+
+namespace {
+uint64_t hashSeed(uint64_t seed, uint64_t a, uint64_t b) {
+  return mixAddress(seed * 0x9E3779B97F4A7C15ull +
+                    mixAddress(a * 0x100000001B3ull + b + 1));
+}
+} // namespace
+
+void Sm::place(uint64_t linearCta, uint64_t cycle) {
+  std::unique_ptr<Cta> cta;
+  if (spareCtas.empty()) {
+    cta = std::make_unique<Cta>();
+    for (uint32_t i = 0; i < launch.warpsPerCta; ++i)
+      cta->warps.push_back(std::make_unique<Warp>());
+  } else {
+    cta = std::move(spareCtas.back());
+    spareCtas.pop_back();
+  }
+  initialise(*cta, linearCta, cycle);
+  ctas.push_back(std::move(cta));
+}
+
+void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
+  cta.linear = static_cast<uint32_t>(linear);
+  cta.shared.reset(launch.sharedBytes);
+  cta.localBytes = program.localBytes;
+  cta.local.assign(size_t(cta.localBytes) * launch.threadsPerCta, 0);
+  cta.barriers = {};
+  cta.waiters.clear();
+  cta.threads = launch.threadsPerCta;
+  cta.unfinishedWarps = launch.warpsPerCta;
+  cta.blockedWarps = cta.pendingEvents = 0;
+  cta.endCycle = 0;
+
+  const auto &[gridX, gridY, gridZ] = launch.grid;
+  uint32_t ctaid[3] = {static_cast<uint32_t>(linear % gridX),
+                       static_cast<uint32_t>(linear / gridX % gridY),
+                       static_cast<uint32_t>(linear / gridX / gridY)};
+  for (uint32_t index = 0; index < launch.warpsPerCta; ++index) {
+    Warp &warp = *cta.warps[index];
+    warp.cta = &cta;
+    warp.index = index;
+    warp.prepare(program, launch.params.data());
+
+    WarpSpecials &specials = warp.specials;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      uint32_t thread = index * kWarpSize + lane;
+      specials.tid[0][lane] = thread % launch.block[0];
+      specials.tid[1][lane] = thread / launch.block[0] % launch.block[1];
+      specials.tid[2][lane] = thread / launch.block[0] / launch.block[1];
+    }
+    for (unsigned i = 0; i < 3; ++i) {
+      specials.ntid[i] = launch.block[i];
+      specials.ctaid[i] = ctaid[i];
+      specials.nctaid[i] = launch.grid[i];
+      specials.clusterid[i] = ctaid[i];
+      specials.nclusterid[i] = launch.grid[i];
+    }
+    specials.warpid = index;
+    specials.nwarpid = launch.warpsPerCta;
+    specials.smid = id;
+    specials.nsmid = chip.smCount;
+    specials.gridid = launch.gridId;
+    specials.dynamicSmemBytes = launch.dynamicSharedBytes;
+    specials.totalSmemBytes = launch.sharedBytes;
+
+    uint32_t threads =
+        std::min(kWarpSize, launch.threadsPerCta - index * kWarpSize);
+    warp.start(threads == kWarpSize ? kFullMask : (1u << threads) - 1);
+    enlist(warp, cycle);
+  }
+}
+
+uint32_t Sm::pickSubCore(const Warp &warp) const {
+  // The warps of a CTA go to the sub-cores in turn, the first one to the
+  // emptiest.
+  if (warp.index > 0) {
+    uint32_t next = (warp.cta->warps[warp.index - 1]->subCore + 1) % kSubCores;
+    if (cores[next].count < kMaxWarpsPerSubCore)
+      return next;
+  }
+  auto emptiest = std::min_element(
+      cores.begin(), cores.end(),
+      [](const SubCore &a, const SubCore &b) { return a.count < b.count; });
+  return static_cast<uint32_t>(emptiest - cores.begin());
+}
+
+void Sm::enlist(Warp &warp, uint64_t cycle) {
+  warp.subCore = pickSubCore(warp);
+  uint64_t key = 0;
+  if (launch.seed) {
+    uint64_t hash = hashSeed(launch.seed, warp.cta->linear, warp.index);
+    key = hash >> 32;
+    cycle += hash % 64; // Another interleaving, not only another order.
+  }
+  warp.priority = static_cast<uint32_t>(key);
+  SubCore &core = cores[warp.subCore];
+  uint32_t position = core.count++;
+  for (; launch.seed && position > 0 &&
+         core.warps[position - 1]->priority > warp.priority;
+       --position)
+    moveWarp(core, position - 1, position);
+  core.warps[position] = &warp;
+  core.wake[position] = kNever;
+  core.pipe[position] = Pipe::None;
+  warp.position = position;
+  warp.state = WarpState::Running;
+  warp.nextIssue = cycle;
+  updateWake(warp);
+}
+
+void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
+  core.warps[to] = core.warps[from];
+  core.wake[to] = core.wake[from];
+  core.pipe[to] = core.pipe[from];
+  core.warps[to]->position = to;
+}
+
+void Sm::delist(Cta &cta) {
+  for (SubCore &core : cores) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < core.count; ++i)
+      if (core.warps[i]->cta != &cta)
+        moveWarp(core, i, kept++);
+    core.count = kept;
+    if (core.last && core.last->cta == &cta)
+      core.last = nullptr;
+  }
+}
+
+std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
+  std::vector<std::unique_ptr<Cta>> finished;
+  if (finishedCtas == 0)
+    return finished;
+  for (std::unique_ptr<Cta> &cta : ctas) {
+    if (cta->unfinishedWarps || cta->pendingEvents)
+      continue;
+    delist(*cta);
+    finished.push_back(std::move(cta));
+  }
+  std::erase(ctas, nullptr);
+  finishedCtas -= static_cast<uint32_t>(finished.size());
+  return finished;
+}
+
+} // namespace kperfir::simt
