@@ -150,6 +150,9 @@ def test_double_approximations_clear_the_low_word() -> None:
 def test_half_ex2(kind: str, form: Format, modifier: str) -> None:
     edges = FLOATS[kind]
     found = evaluate(f"ex2.approx{modifier}.{kind}", "b16", ["b16"], edges)
+    packed = evaluate(f"ex2.approx{modifier}.{kind}x2", "b32", ["b32"], [e | e << 16 for e in edges])
+    assert np.array_equal(packed & 0xFFFF, found)
+    assert np.array_equal(packed >> 16, found)
     for bits, result in zip(edges, found, strict=True):
         number = exact.decode(form, exact.flush(form, bits) if modifier else bits)
         if number is None:

@@ -151,12 +151,20 @@ def test_set_packed_halves(kind: str) -> None:
             return one * low | one * high << 16
 
         check(f"set.{name}.{kind}x2.{kind}x2", "b32", ["b32", "b32"], packed, reference)
+        if kind == "f16":
+
+            def flushed(a: int, b: int, reference: Callable[[int, int], int] = reference) -> int:
+                return reference(*(exact.flush(F16, v & 0xFFFF) | exact.flush(F16, v >> 16) << 16 for v in (a, b)))
+
+            check(f"set.{name}.ftz.f16x2.f16x2", "b32", ["b32", "b32"], packed, flushed)
 
 
 # --- selection --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["b16", "u16", "s16", "f16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"])
+@pytest.mark.parametrize(
+    "kind", ["b16", "u16", "s16", "f16", "bf16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"]
+)
 def test_selp(kind: str) -> None:
     bits = int(kind.lstrip("busf"))
     columns = combinations([0, 1, (1 << bits) - 1], [2, 1 << (bits - 1)], [0, 1])

@@ -221,10 +221,22 @@ def test_widening(target: str, source: str) -> None:
             f"cvt.ftz.f32.{source}", "f32", ["b16"], [FLOATS[source]],
             lambda a: exact.flush(F32, exact.convert(form, F32, "rn", a)),
         )  # fmt: skip
-        check(
-            f"cvt.sat.f32.{source}", "f32", ["b16"], [FLOATS[source]],
-            lambda a: exact.saturate(F32, exact.convert(form, F32, "rn", a)),
-        )  # fmt: skip
+        for ftz in ("", ".ftz"):
+            # An f16 that is subnormal is a normal f32; a bf16 may be subnormal as f32.
+            check(
+                f"cvt{ftz}.sat.f32.{source}", "f32", ["b16"], [FLOATS[source]],
+                lambda a, ftz=ftz: exact.saturate(
+                    F32, (exact.flush if ftz else canonical)(F32, exact.convert(form, F32, "rn", a))
+                ),
+            )  # fmt: skip
+    if (target, source) == ("f64", "f32"):
+        for suffix in (".ftz", ".sat", ".ftz.sat"):
+
+            def widened(a: int, suffix: str = suffix) -> int:
+                result = exact.convert(F32, F64, "rn", exact.flush(F32, a) if "ftz" in suffix else a)
+                return exact.saturate(F64, result) if "sat" in suffix else result
+
+            check(f"cvt{suffix}.f64.f32", "f64", ["f32"], [FLOATS["f32"]], widened)
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16"])
@@ -247,6 +259,14 @@ def test_rounding_to_integral(rounding: str, kind: str) -> None:
     )  # fmt: skip
     if kind == "f32":
         check(f"cvt.{rounding}.ftz.f32.f32", "f32", ["f32"], edges, lambda a: rounded(exact.flush(F32, a)))
+        check(
+            f"cvt.{rounding}.ftz.sat.f32.f32", "f32", ["f32"], edges,
+            lambda a: exact.saturate(F32, rounded(exact.flush(F32, a))),
+        )  # fmt: skip
+
+
+def canonical(form: Format, bits: int) -> int:
+    return form.nan if exact.is_nan(form, bits) else bits
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64", "f16"])
@@ -256,7 +276,12 @@ def test_same_type(kind: str) -> None:
         f"cvt.sat.{kind}.{kind}", REGISTERS[kind], [REGISTERS[kind]], [FLOATS[kind]],
         lambda a: exact.saturate(form, a),
     )  # fmt: skip
+    check(f"cvt.{kind}.{kind}", REGISTERS[kind], [REGISTERS[kind]], [FLOATS[kind]], lambda a: canonical(form, a))
     if kind == "f32":
+        check(
+            "cvt.ftz.sat.f32.f32", "f32", ["f32"], [FLOATS["f32"]],
+            lambda a: exact.saturate(F32, exact.flush(F32, a)),
+        )  # fmt: skip
         check(
             "cvt.ftz.f32.f32", "f32", ["f32"], [FLOATS["f32"]],
             lambda a: F32.nan if exact.is_nan(F32, a) else exact.flush(F32, a),
@@ -271,6 +296,11 @@ def test_tf32(rounding: str, mode: str) -> None:
     tf32 = Format(8, 10, 0x3FFFF)
     edges = [[b for b in FLOATS["f32"] + neighbours(tf32, F32) if not exact.is_nan(F32, b)]]
     check(f"cvt.{rounding}.tf32.f32", "b32", ["f32"], edges, lambda a: exact.convert(F32, tf32, mode, a) << 13)
+    if mode != "ra":
+        check(
+            f"cvt.{rounding}.relu.tf32.f32", "b32", ["f32"], edges,
+            lambda a: relu(tf32, exact.convert(F32, tf32, mode, a)) << 13,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["f16", "bf16"])

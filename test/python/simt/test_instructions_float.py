@@ -73,10 +73,17 @@ def test_double_arithmetic(name: str, rounding: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["f32", "f64"])
-def test_mad_is_fused(kind: str) -> None:
-    form = FORMATS[kind]
-    check(f"mad.rn.{kind}", kind, [kind] * 3, columns_of(kind, 3), lambda *b: exact.fused_multiply_add(form, "rn", *b))
+@pytest.mark.parametrize("suffix", ["", ".ftz", ".sat", ".ftz.sat"])
+def test_single_mad_is_fused(suffix: str) -> None:
+    reference = adjusted(F32, suffix, lambda *b: exact.fused_multiply_add(F32, "rn", *b))
+    check(f"mad.rn{suffix}.f32", "f32", ["f32"] * 3, columns_of("f32", 3), reference)
+
+
+@pytest.mark.parametrize("rounding", REQUIRED_ROUNDINGS)
+def test_double_mad_is_fused(rounding: str) -> None:
+    mode = mode_of(rounding)
+    reference = lambda *b: exact.fused_multiply_add(F64, mode, *b)  # noqa: E731
+    check(f"mad{rounding}.f64", "f64", ["f64"] * 3, columns_of("f64", 3), reference)
 
 
 @pytest.mark.parametrize("suffix", ["", ".ftz"])
@@ -140,6 +147,12 @@ def test_single_extremes(ftz: str, name: str, function: Operation) -> None:
     triples = columns_of("f32", 3)
     check(f"{name}{ftz}.f32", "f32", ["f32"] * 3, triples, adjusted(F32, ftz, lambda a, b, c: plain(plain(a, b), c)))
     check(f"{name}{ftz}.NaN.f32", "f32", ["f32"] * 3, triples, adjusted(F32, ftz, lambda a, b, c: nan(nan(a, b), c)))
+    for suffix, pick in (("", plain), (".NaN", nan)):
+
+        def largest(a: int, b: int, c: int, pick: Operation = pick) -> int:
+            return pick(pick(a & 0x7FFFFFFF, b & 0x7FFFFFFF), c & 0x7FFFFFFF)
+
+        check(f"{name}{ftz}{suffix}.abs.f32", "f32", ["f32"] * 3, triples, adjusted(F32, ftz, largest))
 
 
 @pytest.mark.parametrize(("name", "function"), [("min", exact.minimum), ("max", exact.maximum)])

@@ -197,15 +197,39 @@ def test_carry_chain_multiplies(kind: str, bits: int) -> None:
         assert actual == total & ((1 << 3 * bits) - 1)
 
 
-def test_carry_into_a_low_product() -> None:
-    columns = combinations(*[[0, 1, 0xFFFFFFFF, 0x80000000]] * 4)
-    code = "add.cc.u32 d1, a, b; madc.lo.cc.u32 d0, c, c, e; addc.u32 d1, 0, 0;"
-    sources = dict.fromkeys("abce", "b32")
-    found = execute(code, {"d0": "b32", "d1": "b32"}, sources, *columns)
+@pytest.mark.parametrize(("kind", "bits"), [("u32", 32), ("s32", 32), ("u64", 64), ("s64", 64)])
+def test_carry_into_a_low_product(kind: str, bits: int) -> None:
+    mask = (1 << bits) - 1
+    columns = combinations(*[[0, 1, mask, 1 << (bits - 1)]] * 4)
+    code = f"""
+      add.cc.{kind} d2, a, b;
+      madc.lo.{kind} d2, c, c, e;
+      add.cc.{kind} d1, a, b;
+      madc.lo.cc.{kind} d0, c, c, e;
+      addc.{kind} d1, 0, 0;
+      mad.lo.cc.{kind} d3, c, c, e;
+      addc.{kind} d4, 0, 0;
+    """
+    register = f"b{bits}"
+    names = ["d0", "d1", "d2", "d3", "d4"]
+    found = execute(code, dict.fromkeys(names, register), dict.fromkeys("abce", register), *columns)
     for lane, (a, b, c, e) in enumerate(zip(*columns, strict=True)):
-        total = (c * c & 0xFFFFFFFF) + e + (a + b >> 32)
-        assert int(found[0][lane]) == total & 0xFFFFFFFF
-        assert int(found[1][lane]) == total >> 32
+        plain = (c * c & mask) + e
+        total = plain + (a + b >> bits)
+        expected = [total & mask, total >> bits, total & mask, plain & mask, plain >> bits]
+        assert [int(column[lane]) for column in found] == expected
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("u32", 32), ("u64", 64)])
+def test_carry_out_of_a_high_product(kind: str, bits: int) -> None:
+    mask = (1 << bits) - 1
+    columns = combinations(*[[0, 1, mask, 1 << (bits - 1), 3]] * 3)
+    code = f"mad.hi.cc.{kind} d0, a, b, c; addc.{kind} d1, 0, 0;"
+    register = f"b{bits}"
+    found = execute(code, dict.fromkeys(["d0", "d1"], register), dict.fromkeys("abc", register), *columns)
+    for lane, (a, b, c) in enumerate(zip(*columns, strict=True)):
+        total = (a * b >> bits) + c
+        assert [int(column[lane]) for column in found] == [total & mask, total >> bits]
 
 
 # --- bits ------------------------------------------------------------------------
