@@ -47,7 +47,8 @@ LANE bool wholeButterfly(const ExecContext &context, const MicroOp &op,
   const u32 *a = context.src(op.src[0]);
   u32 offset = context.src(op.src[1])[0] & 31;
   __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  lane = _mm256_xor_si256(lane, _mm256_set1_epi32(static_cast<i32>(offset & 7)));
+  lane =
+      _mm256_xor_si256(lane, _mm256_set1_epi32(static_cast<i32>(offset & 7)));
   for (u32 k = 0; k < 4; ++k) {
     const u32 *from = a + 8 * (k ^ offset >> 3);
     __m256i part = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(from));

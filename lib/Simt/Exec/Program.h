@@ -236,7 +236,7 @@ enum class Opcode : uint16_t {
         //   Cas: src[1] = compare, src[2] = new value. width > 1:
         //   pool[0..width) = destination rows, pool[width..2*width) = operand
         //   rows. sem, scope
-  Red, // as Atom without destination; width > 1: pool[0..width) = operand rows
+  Red,  // as Atom without destination; width > 1: pool[0..width) = operand rows
   Fence,    // sem, scope; sub = 1: fence.proxy.* and other fences that order
             // nothing here
   Prefetch, // address; no effect, but the address may be checked
