@@ -37,8 +37,8 @@ namespace kperfir::simt {
 struct DeviceOptions {
   std::string chip;     // JSON text of a chip file
   unsigned threads = 1; // host threads; no result depends on it
-  uint64_t seed = 0; // 0: greedy then oldest. Others: another order of warps,
-                     // and so another outcome of a race
+  uint64_t seed = 0;  // 0: greedy then oldest. Others: another order of warps,
+                      // and so another outcome of a race
   bool timing = true; // false: every instruction takes one cycle
   /// Warp instructions that a launch may execute.
   uint64_t instructionLimit = uint64_t(4) << 30;

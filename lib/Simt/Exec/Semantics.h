@@ -3,8 +3,8 @@
 // One row per instruction form that only touches registers: its mnemonic, its
 // operands and the function that executes it for a warp. The rows live in one
 // file per family (Integer.cpp, Float.cpp, ...), each compiled once per host
-// instruction set. Instructions that the engine executes have no row; the lowering
-// knows them.
+// instruction set. Instructions that the engine executes have no row; the
+// lowering knows them.
 //
 //===----------------------------------------------------------------------===//
 
