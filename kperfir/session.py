@@ -237,5 +237,5 @@ def _end_process_session(session: Recorder) -> None:
         print(f"kperfir: {error}", file=sys.stderr)
         return
     # A process that launched nothing, such as a helper of multiprocessing, has nothing to say.
-    if not session.options.quiet and (summary.path or summary.skipped):
+    if not session.options.quiet and (summary.path or summary.skipped or summary.unmatched):
         print(f"kperfir: {summary}", file=sys.stderr)

@@ -22,7 +22,7 @@ from kperfir.config import OWNER_VARIABLE
 from kperfir.errors import CaptureError, DeviceError, KPerfError, KPerfWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from kperfir.capture.writer import CaptureWriter
     from kperfir.config import Options
@@ -41,6 +41,8 @@ _REASONS = {
     NOT_INSTRUMENTED: "not instrumented",
 }
 
+_NAMED = 8  # Kernels that a message lists at most.
+
 _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
@@ -52,6 +54,8 @@ class Summary:
         path: The file; None if there is none.
         kept: Launches in it, per kernel.
         skipped: Launches that are not, per kernel and reason.
+        unmatched: Kernels that were launched, but match none of the patterns in `patterns`.
+        patterns: Which kernels were to be recorded.
         not_instrumented: Why kernels could not be instrumented.
         simulated: Times are simulated.
     """
@@ -61,6 +65,8 @@ class Summary:
     skipped: Mapping[tuple[str, str], int]
     not_instrumented: Mapping[str, str]
     simulated: bool
+    unmatched: Sequence[str] = ()
+    patterns: Sequence[str] = ("*",)
 
     def __str__(self) -> str:
         reasons: Counter[str] = Counter()
@@ -70,7 +76,11 @@ class Summary:
         skipped = ", ".join(f"{count} {_REASONS.get(reason, reason)}" for reason, count in sorted(reasons.items()))
         skipped += f" ({why})" if why else ""
         if self.path is None:
-            return f"no launch recorded{f'; not kept: {skipped}' if skipped else ''}"
+            text = f"no launch recorded{f'; not kept: {skipped}' if skipped else ''}"
+            if self.unmatched and not self.skipped:
+                found = ", ".join(self.unmatched[:_NAMED]) + (", ..." if len(self.unmatched) > _NAMED else "")
+                text += f": no kernel matches {','.join(self.patterns)} (TRITON_KPERF_KERNELS); launched: {found}"
+            return text
         kept = sum(self.kept.values())
         text = (
             f"{kept} {_plural(kept, 'launch')} of {len(self.kept)} {_plural(len(self.kept), 'kernel')} in {self.path}"
@@ -124,6 +134,7 @@ class Recorder:
         self._passed_over: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._reasons: dict[str, str] = {}
+        self._unmatched: dict[str, None] = {}  # In order.
         self._closed = False
 
     @property
@@ -157,7 +168,15 @@ class Recorder:
         """What has been done so far."""
         with self._lock:
             path = self._path if self._writer is not None else None
-            return Summary(path, dict(self._kept), dict(self._skipped), dict(self._reasons), self._simulated)
+            return Summary(
+                path,
+                dict(self._kept),
+                dict(self._skipped),
+                dict(self._reasons),
+                self._simulated,
+                tuple(self._unmatched),
+                self.options.kernels,
+            )
 
     def wants(self, kernel: Kernel) -> bool:
         """Decide whether the records of the next launch of `kernel` are kept."""
@@ -209,6 +228,8 @@ class Recorder:
     def miss(self, kernel: Kernel) -> None:
         """Note a launch of a kernel without instrumentation, and warn once if it was to have any."""
         if not self._is_to_be_recorded(kernel):
+            with self._lock:
+                self._unmatched[kernel.name] = None
             return
         with self._lock:
             self._skipped[kernel.name, NOT_INSTRUMENTED] += 1

@@ -232,6 +232,9 @@ def test_kernel_that_is_not_to_be_recorded_does_not_warn(profile: Any) -> None:
         finally:
             triton.knobs.runtime.add_stages_inspection_hook = hook
     assert not p.summary.skipped
+    assert str(p.summary) == (
+        "no launch recorded: no kernel matches matmul* (TRITON_KPERF_KERNELS); launched: fill_kernel"
+    )
 
 
 def test_launch_that_fails_raises_to_the_program_and_is_counted(profile: Any) -> None:
