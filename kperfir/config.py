@@ -28,6 +28,12 @@ OWNER_VARIABLE = f"{PREFIX}_OWNER_PID"
 DEVICES = ("auto", "simt", "cuda", "hip")
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("auto", "shared", "global")
+# As lib/Dialect/KPerf/KPerfEnums.td spells them.
+KINDS = (
+    *("kernel", "loop", "iteration", "load", "store", "async_copy", "async_wait", "dot", "wgmma", "wgmma_wait"),
+    *("tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic"),
+    *("barrier", "user", "mark"),
+)
 
 _TRUE = ("1", "true", "on", "yes")
 _FALSE = ("", "0", "false", "off", "no")
@@ -67,6 +73,13 @@ def _names(value: object) -> tuple[str, ...]:
     return names
 
 
+def _kinds(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    if names != ("auto",) and not set(names) <= set(KINDS):
+        raise ValueError(f"auto, or kinds of {', '.join(KINDS)}")
+    return names
+
+
 def _one_of(*choices: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if value not in choices:
@@ -95,7 +108,7 @@ class Options:
     # Not a `Path`, which would drop a trailing slash: that is how a folder that does not exist yet is named.
     out: str | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
     kernels: tuple[str, ...] = _setting("KERNELS", ("*",), _names, "kernels to record: shell patterns, comma separated")
-    regions: tuple[str, ...] = _setting("REGIONS", ("auto",), _names, "what to record inside a kernel: auto, or kinds")
+    regions: tuple[str, ...] = _setting("REGIONS", ("auto",), _kinds, "what to record inside a kernel: auto, or kinds")
     device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto: simt if no GPU is visible")
     strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last")
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,8 @@ def test_resolve_reads_sizes_with_units(text: str, expected: int) -> None:
         ("TRITON_KPERF_DEVICE", "tpu"),
         ("TRITON_KPERF_STRATEGY", "first"),
         ("TRITON_KPERF_KERNELS", " , "),
+        ("TRITON_KPERF_REGIONS", "load,nonsense"),
+        ("TRITON_KPERF_REGIONS", "auto,load"),
     ],
 )
 def test_resolve_names_variable_value_and_choices_when_a_value_is_bad(variable: str, value: str) -> None:
@@ -78,6 +81,12 @@ def test_folder_that_does_not_exist_yet_keeps_its_slash() -> None:
 
     out = config.resolve({}, out="new/").out
     assert capture_path(out, Path("/w"), child=False).parent == Path("/w/new")
+
+
+def test_kinds_of_regions_are_those_of_the_compiler() -> None:
+    enums = (Path(__file__).parents[3] / "lib" / "Dialect" / "KPerf" / "KPerfEnums.td").read_text()
+    cases = enums.partition("def KPerf_Kind")[2].partition("}")[0]
+    assert tuple(re.findall(r'I32EnumAttrCase<"\w+", \d+, "(\w+)">', cases)) == config.KINDS
 
 
 def test_user_guide_lists_every_variable() -> None:
