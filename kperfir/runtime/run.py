@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kperfir.config import Options
 
 
+_INTERRUPTED = 130  # What a shell makes of SIGINT.
+
+
 def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = False) -> int:
     """Run a script or module in this process and return its exit code.
 
@@ -94,13 +97,13 @@ def _exit_code_of(target: str, *, is_module: bool) -> int:
             print(code, file=sys.stderr)
             return 1
         return code if isinstance(code, int) else int(code is not None)
-    except Exception:
+    except (Exception, KeyboardInterrupt) as raised:
         # As the interpreter does, without the frames of this module and runpy.
         kind, error, trace = sys.exc_info()
         while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
             trace = trace.tb_next
         traceback.print_exception(kind, error, trace)
-        return 1
+        return _INTERRUPTED if isinstance(raised, KeyboardInterrupt) else 1
     return 0
 
 

@@ -52,7 +52,14 @@ def test_run_takes_a_module(tmp_path: Path, started: list[config.Options], capsy
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [("raise SystemExit(7)", 7), ("raise SystemExit", 0), ("import sys; sys.exit('no')", 1), ("1 / 0", 1), ("", 0)],
+    [
+        ("raise SystemExit(7)", 7),
+        ("raise SystemExit", 0),
+        ("import sys; sys.exit('no')", 1),
+        ("1 / 0", 1),
+        ("", 0),
+        ("raise KeyboardInterrupt", 130),
+    ],
 )
 def test_run_returns_the_exit_code_of_the_script(
     tmp_path: Path, started: list[config.Options], text: str, code: int
