@@ -84,6 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _let_go_of_stdout()
         return OK  # Whoever reads has read enough, as in `kperfir report x.kpf | head`.
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # A fault of a file names it; without a name it is stdout's, such as a full disk.
+        _let_go_of_stdout()
+        click.echo(f"kperfir: {_stdout_failed(error)}", err=True)
+        return FAILED
     return result if isinstance(result, int) else OK
 
 
@@ -93,6 +100,16 @@ def _native_missing(error: ImportError) -> KPerfError:
         where=str(Path(__file__).parent.parent),
         found=str(error),
         fix="install the wheel (`make`), and start `kperfir`: in a checkout, `python -m kperfir` finds the source",
+    )
+
+
+def _stdout_failed(error: OSError) -> KPerfError:
+    return KPerfError(
+        "write-failed",
+        what="the output cannot be written",
+        where="stdout",
+        found=error.strerror or str(error),
+        fix="make room on the disk, or send the output elsewhere",
     )
 
 

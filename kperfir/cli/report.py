@@ -49,8 +49,8 @@ def command(
 
     Times are cycles of a warp; counts and times are summed over all warps, CTAs and launches of a kernel. "share" is
     of the CTA's time: 100 % means all warps of the CTA from its start to its end. "self" leaves out regions nested
-    inside. "spread" is how much less time than the slowest warp of its CTA the fastest warp spends there. Several
-    FILEs, such as the ranks of a job, make one report.
+    inside. "spread" is how unevenly warps share it: the standard deviation of the warps' totals over their mean.
+    Several FILEs, such as the ranks of a job, make one report.
     """
     from kperfir.timeline import load
 

@@ -124,6 +124,22 @@ def test_reader_that_closes_the_pipe_is_no_error(whole: Path) -> None:
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_full_disk_behind_stdout_is_an_error_without_a_traceback(whole: Path) -> None:
+    for verb in (["report"], ["export", "--format", "csv"], ["inspect"], ["inspect", "--json"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "kperfir", *verb, str(whole)],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 1
+        assert "where: stdout" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_source_folder_without_native_module_is_named(whole: Path, tmp_path: Path) -> None:
     source = Path(kperfir_package.__file__).parent
     copy = tmp_path / "kperfir"
