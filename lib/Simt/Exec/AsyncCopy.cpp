@@ -105,7 +105,7 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   }
 
   constexpr uint8_t kCacheGlobal = 1; // .cg: L2 only
-  SectorList list;
+  LineList list;
   const GlobalRange *range =
       reading ? commonRange(*launch.memory, source.lane, bytes, reading,
                             rangeHint[warp.pc - 1])
@@ -115,7 +115,7 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
     coalesce(*range, source.lane, bytes, reading,
              isContiguous(source.lane, bytes, reading), list);
   bool cached = op.sub != kCacheGlobal && l1.exists();
-  uint64_t cycles = std::max(1u, countLines(list));
+  uint64_t cycles = std::max(1u, list.count);
   uint64_t served = currentIsFree() ? now : occupyLsu(cycles);
   uint64_t filled = kUnresolved;
   if (!reading || (cached && placed))

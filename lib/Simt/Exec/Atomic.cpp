@@ -261,10 +261,11 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
     return;
   }
 
-  SectorList list;
+  LineList list;
   coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
   dropFromL1(list);
-  uint64_t served = currentIsFree() ? now : occupyLsu(std::max(1u, list.count));
+  uint64_t served =
+      currentIsFree() ? now : occupyLsu(std::max(1u, list.countSectors()));
   GlobalRequest &request =
       queue(warp, op, GlobalRequest::Kind::Atomic, active, served);
   std::memcpy(request.address, addresses.lane, sizeof request.address);

@@ -52,12 +52,12 @@ void Exchange::prefetch(const Entry &entry) const {
     return;
   uint64_t address = request.address[firstLane(request.mask)];
   __builtin_prefetch(reinterpret_cast<const void *>(address), 0, 2);
-  uint64_t sector = request.range->timingAddress(address) / kSectorBytes;
-  unsigned lines = request.contiguous ? request.bytes / 4 : 1;
-  for (unsigned i = 0; i < std::max(lines, 1u); ++i) {
-    system.prefetch(sector + i * kSectorsPerLine);
+  uint64_t line = request.range->timingAddress(address) / kLineBytes;
+  unsigned lines = request.contiguous ? std::max(request.bytes / 4, 1u) : 1;
+  for (unsigned i = 0; i < lines; ++i) {
+    system.prefetch(line + i);
     if (request.cached)
-      entry.sm->l1.prefetch(sector / kSectorsPerLine + i);
+      entry.sm->l1.prefetch(line + i);
   }
 }
 
@@ -116,8 +116,8 @@ void Exchange::check(Sm &sm, const GlobalRequest &request, LaneMask lanes,
   }
 }
 
-void Exchange::collectSectors(const GlobalRequest &request, LaneMask lanes,
-                              SectorList &list) {
+void Exchange::collectLines(const GlobalRequest &request, LaneMask lanes,
+                            LineList &list) {
   if (common)
     coalesce(*common, request.address, request.bytes, lanes, request.contiguous,
              list);
@@ -138,31 +138,34 @@ Cache::Line *Exchange::findInL1(Sm &sm, const GlobalRequest &request,
   return &sm.l1.allocate(line);
 }
 
-uint64_t Exchange::readSectors(Sm &sm, const GlobalRequest &request,
-                               const SectorList &list) {
+uint64_t Exchange::readLines(Sm &sm, const GlobalRequest &request,
+                             const LineList &list) {
   uint64_t done = request.cycle + chip.l1Latency;
   uint64_t begin = std::max(request.cycle, sm.portFree);
   uint64_t fetchedBytes = 0;
-  uint64_t current = kNever;
-  Cache::Line *line = nullptr;
   for (unsigned i = 0; i < list.count; ++i) {
-    uint64_t sector = list.sectors[i];
-    if (request.cached && current != sector / kSectorsPerLine) {
-      current = sector / kSectorsPerLine;
-      line = findInL1(sm, request, current);
-    }
-    unsigned index = sector % kSectorsPerLine;
-    uint64_t ready = line ? line->ready(index) : kNever;
-    if (ready < kUnresolved) {
-      done = std::max(done, ready); // It hit, or another request brought it.
-      continue;
+    auto [address, sectors] = list.lines[i];
+    Cache::Line *line =
+        request.cached ? findInL1(sm, request, address) : nullptr;
+    uint8_t wanted = sectors;
+    if (line) {
+      // The rest hit, or another request has brought it.
+      wanted = line->unanswered(sectors) | line->missing(sectors);
+      done =
+          std::max(done, line->ready(static_cast<uint8_t>(sectors & ~wanted)));
+      if (!wanted)
+        continue;
     }
     // The SM's port takes some bytes in a cycle.
-    uint64_t answered =
-        system.read(sector, begin + fetchedBytes / chip.smPortBytesPerCycle);
-    fetchedBytes += kSectorBytes;
-    if (line && (ready == kUnresolved || !request.lookedUp))
-      line->arrive(index, answered, request.cycle);
+    uint64_t answered = system.read(
+        address, wanted, begin + fetchedBytes / chip.smPortBytesPerCycle);
+    fetchedBytes += static_cast<unsigned>(std::popcount(wanted)) * kSectorBytes;
+    if (line) {
+      // What a store dropped in the meantime is read, but not kept.
+      uint8_t kept = request.lookedUp ? line->unanswered(wanted) : wanted;
+      if (kept)
+        line->arrive(kept, answered, request.cycle);
+    }
     done = std::max(done, answered);
   }
   sm.portFree = begin + fetchedBytes / chip.smPortBytesPerCycle;
@@ -180,9 +183,9 @@ void Exchange::load(Sm &sm, GlobalRequest &request) {
     loadLanes(context, op, request.mask, request.address);
   if (request.free)
     return;
-  SectorList list;
-  collectSectors(request, request.mask, list);
-  request.done = readSectors(sm, request, list);
+  LineList list;
+  collectLines(request, request.mask, list);
+  request.done = readLines(sm, request, list);
 }
 
 void Exchange::store(Sm &sm, GlobalRequest &request) {
@@ -200,10 +203,11 @@ void Exchange::store(Sm &sm, GlobalRequest &request) {
   }
   uint64_t done = request.cycle;
   if (!request.free) {
-    SectorList list;
-    collectSectors(request, request.mask, list);
+    LineList list;
+    collectLines(request, request.mask, list);
     for (unsigned i = 0; i < list.count; ++i)
-      done = std::max(done, system.write(list.sectors[i], request.cycle));
+      done = std::max(done, system.write(list.lines[i].line,
+                                         list.lines[i].sectors, request.cycle));
   }
   sm.answer(request, done);
 }
@@ -233,13 +237,14 @@ void Exchange::atomic(Sm &sm, GlobalRequest &request) {
   }
   if (request.free)
     return;
-  SectorList list;
-  collectSectors(request, request.mask, list);
+  LineList list;
+  collectLines(request, request.mask, list);
   auto lanes = static_cast<unsigned>(std::popcount(request.mask));
-  unsigned perSector = (lanes + list.count - 1) / std::max(list.count, 1u);
+  unsigned perLine = (lanes + list.count - 1) / std::max(list.count, 1u);
   for (unsigned i = 0; i < list.count; ++i)
     request.done = std::max(
-        request.done, system.atomic(list.sectors[i], request.cycle, perSector));
+        request.done, system.atomic(list.lines[i].line, list.lines[i].sectors,
+                                    request.cycle, perLine));
 }
 
 void Exchange::copyAsync(Sm &sm, GlobalRequest &request) {
@@ -255,9 +260,9 @@ void Exchange::copyAsync(Sm &sm, GlobalRequest &request) {
                request.address);
   if (request.free)
     return;
-  SectorList list;
-  collectSectors(request, reading, list);
-  request.done = readSectors(sm, request, list);
+  LineList list;
+  collectLines(request, reading, list);
+  request.done = readLines(sm, request, list);
 }
 
 } // namespace kperfir::simt

@@ -45,12 +45,12 @@ private:
   void copyAsync(Sm &sm, GlobalRequest &request);
   /// Throws when a lane is outside of every range, or writes a read-only one.
   void check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes);
-  void collectSectors(const GlobalRequest &request, LaneMask lanes,
-                      SectorList &list);
+  void collectLines(const GlobalRequest &request, LaneMask lanes,
+                    LineList &list);
   /// The SM's L1 line for the answer, or null.
   Cache::Line *findInL1(Sm &sm, const GlobalRequest &request, uint64_t line);
-  uint64_t readSectors(Sm &sm, const GlobalRequest &request,
-                       const SectorList &list);
+  uint64_t readLines(Sm &sm, const GlobalRequest &request,
+                     const LineList &list);
 
   const Launch &launch;
   const Program &program;

@@ -277,14 +277,14 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   // Ordered loads go to L2, where other SMs' stores are.
   bool cached = l1.exists() && op.sem() == MemSem::Weak && !op.has(kVolatile);
 
-  SectorList list;
+  LineList list;
   if (range)
     coalesce(*range, addresses.lane, bytes, active, contiguous, list);
   unsigned lines =
-      range ? countLines(list) : static_cast<unsigned>(std::popcount(active));
+      range ? list.count : static_cast<unsigned>(std::popcount(active));
   uint64_t cycles =
-      std::max(uint64_t(lines),
-               uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle);
+      std::max(uint64_t(lines), uint64_t(list.countSectors()) * kSectorBytes /
+                                    chip.l1BytesPerCycle);
   uint64_t served =
       currentIsFree() ? now : occupyLsu(std::max<uint64_t>(cycles, 1));
 
@@ -309,49 +309,36 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   setReady(warp, op, kUnresolved);
 }
 
-uint64_t Sm::lookUpL1(const SectorList &list) {
+uint64_t Sm::lookUpL1(const LineList &list) {
   uint64_t filled = 0;
-  uint64_t current = kNever;
-  Cache::Line *line = nullptr;
   for (unsigned i = 0; i < list.count; ++i) {
-    uint64_t address = list.sectors[i] / kSectorsPerLine;
-    if (current != address) {
-      current = address;
-      line = l1.find(address);
-      if (!line)
-        line = &l1.allocate(address);
-    }
-    unsigned index = list.sectors[i] % kSectorsPerLine;
-    uint64_t ready = line->ready(index);
-    if (ready == kNever) {
-      ++statistics.l1SectorMisses;
-      line->ask(index);
-      ready = kUnresolved;
-    } else {
-      ++statistics.l1SectorHits;
-    }
-    filled = std::max(filled, ready);
+    auto [address, sectors] = list.lines[i];
+    Cache::Line *line = l1.find(address);
+    if (!line)
+      line = &l1.allocate(address);
+    uint8_t missing = line->missing(sectors);
+    auto misses = static_cast<unsigned>(std::popcount(missing));
+    statistics.l1SectorMisses += misses;
+    statistics.l1SectorHits +=
+        static_cast<unsigned>(std::popcount(sectors)) - misses;
+    line->ask(missing);
+    filled = std::max(filled, line->unanswered(sectors) ? kUnresolved
+                                                        : line->ready(sectors));
   }
   return filled;
 }
 
-void Sm::dropFromL1(const SectorList &list) {
-  uint64_t current = kNever;
-  Cache::Line *line = nullptr;
-  for (unsigned i = 0; i < list.count; ++i) {
-    uint64_t address = list.sectors[i] / kSectorsPerLine;
-    if (current != address)
-      line = l1.find(current = address);
-    if (line)
-      line->drop(list.sectors[i] % kSectorsPerLine);
-  }
+void Sm::dropFromL1(const LineList &list) {
+  for (unsigned i = 0; i < list.count; ++i)
+    if (Cache::Line *line = l1.find(list.lines[i].line))
+      line->drop(list.lines[i].sectors);
 }
 
 void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
                      const Addresses &addresses) {
   unsigned bytes = accessBytes(op);
   bool contiguous = isContiguous(addresses.lane, bytes, active);
-  SectorList list;
+  LineList list;
   const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes,
                                          active, rangeHint[warp.pc - 1]);
   if (range)
@@ -361,8 +348,8 @@ void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   // Written through; a later load of this SM must see the new data.
   dropFromL1(list);
   uint64_t cycles = std::max<uint64_t>(
-      {1, countLines(list),
-       uint64_t(list.count) * kSectorBytes / chip.l1BytesPerCycle});
+      {1, list.count,
+       uint64_t(list.countSectors()) * kSectorBytes / chip.l1BytesPerCycle});
   uint64_t served = currentIsFree() ? now : occupyLsu(cycles);
 
   GlobalRequest &request =

@@ -200,8 +200,8 @@ private:
   uint64_t accountShared(unsigned wavefronts, unsigned best);
   /// Cycle at which L1 has all sectors; kUnresolved when some come from L2.
   /// Makes room for those.
-  uint64_t lookUpL1(const SectorList &list);
-  void dropFromL1(const SectorList &list);
+  uint64_t lookUpL1(const LineList &list);
+  void dropFromL1(const LineList &list);
   GlobalRequest &queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind,
                        LaneMask active, uint64_t cycle);
 

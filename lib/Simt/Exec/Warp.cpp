@@ -21,8 +21,10 @@ void Warp::prepare(const Program &program, const uint8_t *params) {
     if (!rows)
       throw std::bad_alloc();
     rowCapacity = needed;
+    // Zeroed once. What a former CTA leaves behind shows only in registers that
+    // a kernel reads before writing, and is the same in every run.
+    std::memset(rows.get(), 0, needed * kRowBytes);
   }
-  std::memset(rows.get(), 0, needed * kRowBytes);
   predicates.assign(std::max(program.numPredicates, 1u), 0);
   ready.assign(program.numScoreboardSlots, 0);
   context = ExecContext();

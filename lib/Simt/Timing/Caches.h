@@ -34,40 +34,39 @@ inline uint64_t mixAddress(uint64_t x) {
 
 class Cache {
 public:
-  /// A line and the state of its sectors. Sectors that are on their way share
-  /// one arrival, the latest.
+  /// A line and the state of its sectors, of which each mask has a bit. Sectors
+  /// that are on their way share one arrival, the latest.
   class Line {
   public:
-    /// Cycle at which the sector's data is there; kNever if it is absent,
-    /// kUnresolved if it has been asked for.
-    uint64_t ready(unsigned sector) const {
-      unsigned bit = 1u << sector;
-      if (present & bit)
-        return 0;
-      if (arriving & bit)
-        return arrival;
-      return asked & bit ? kUnresolved : kNever;
+    /// Those of `sectors` that are neither here nor asked for.
+    uint8_t missing(uint8_t sectors) const {
+      return static_cast<uint8_t>(sectors & ~(present | arriving | asked));
     }
-    void ask(unsigned sector) { asked |= static_cast<uint8_t>(1u << sector); }
-    /// The sector arrives at `cycle`; `now` tells who has arrived already.
-    void arrive(unsigned sector, uint64_t cycle, uint64_t now) {
+    /// Those of `sectors` that have been asked for.
+    uint8_t unanswered(uint8_t sectors) const { return sectors & asked; }
+    /// Cycle at which `sectors`, none of them missing or unanswered, are here.
+    uint64_t ready(uint8_t sectors) const {
+      return sectors & arriving ? arrival : 0;
+    }
+    void ask(uint8_t sectors) { asked |= sectors; }
+    /// `sectors` arrive at `cycle`; `now` tells which others have arrived.
+    void arrive(uint8_t sectors, uint64_t cycle, uint64_t now) {
       if (arrival <= now) {
         present |= arriving;
         arriving = 0;
       }
-      auto bit = static_cast<uint8_t>(1u << sector);
-      asked &= static_cast<uint8_t>(~bit);
-      arriving |= bit;
-      arrival = arriving == bit ? cycle : std::max(arrival, cycle);
+      arrival = arriving ? std::max(arrival, cycle) : cycle;
+      arriving |= sectors;
+      asked &= static_cast<uint8_t>(~sectors);
     }
-    void drop(unsigned sector) {
-      auto others = static_cast<uint8_t>(~(1u << sector));
+    void drop(uint8_t sectors) {
+      auto others = static_cast<uint8_t>(~sectors);
       present &= others;
       arriving &= others;
       asked &= others;
     }
 
-    uint8_t dirty = 0; // one bit per sector, as the next three
+    uint8_t dirty = 0;
 
   private:
     uint8_t present = 0, arriving = 0, asked = 0;

@@ -43,46 +43,35 @@ const GlobalRange *commonRange(const GlobalMemory &memory,
 }
 
 void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes,
-              LaneMask lanes, bool contiguous, SectorList &list) {
+              LaneMask lanes, bool contiguous, LineList &list) {
   uint64_t delta = range.timingBegin - range.begin;
   if (contiguous) {
-    uint64_t first = (address[0] + delta) / kSectorBytes;
-    uint64_t last =
-        (address[0] + delta + uint64_t(bytes) * kWarpSize - 1) / kSectorBytes;
-    for (; first <= last && list.count < SectorList::kCapacity; ++first)
-      list.sectors[list.count++] = first;
+    uint64_t begin = (address[0] + delta) / kSectorBytes;
+    uint64_t end =
+        (address[0] + delta + uint64_t(bytes) * kWarpSize - 1) / kSectorBytes +
+        1;
+    while (begin < end) {
+      uint64_t line = begin / LineList::kSectorsPerLine;
+      uint64_t next = std::min(end, (line + 1) * LineList::kSectorsPerLine);
+      unsigned all = (1u << (next - begin)) - 1;
+      list.lines[list.count++] = {
+          line, static_cast<uint8_t>(all << begin % LineList::kSectorsPerLine)};
+      begin = next;
+    }
     return;
   }
-  for (; lanes; lanes &= lanes - 1) {
-    uint64_t begin = address[__builtin_ctz(lanes)] + delta;
-    list.add(begin / kSectorBytes, (begin + bytes - 1) / kSectorBytes);
-  }
+  for (; lanes; lanes &= lanes - 1)
+    list.add(address[__builtin_ctz(lanes)] + delta, bytes);
 }
 
 void coalesceMapped(const GlobalMemory &memory, const uint64_t *address,
-                    unsigned bytes, LaneMask lanes, SectorList &list) {
+                    unsigned bytes, LaneMask lanes, LineList &list) {
   for (; lanes; lanes &= lanes - 1) {
     uint64_t value = address[__builtin_ctz(lanes)];
     const GlobalRange *range = memory.find(value);
-    if (!range || !range->isPlaced())
-      continue;
-    uint64_t begin = range->timingAddress(value);
-    list.add(begin / kSectorBytes, (begin + bytes - 1) / kSectorBytes);
+    if (range && range->isPlaced())
+      list.add(range->timingAddress(value), bytes);
   }
-}
-
-unsigned countLines(const SectorList &list) {
-  uint64_t lines[SectorList::kCapacity];
-  unsigned count = 0;
-  for (unsigned i = 0; i < list.count; ++i) {
-    uint64_t line = list.sectors[i] / (kLineBytes / kSectorBytes);
-    unsigned known = count;
-    while (known > 0 && lines[known - 1] != line)
-      --known;
-    if (known == 0)
-      lines[count++] = line;
-  }
-  return count;
 }
 
 } // namespace kperfir::simt

@@ -8,25 +8,45 @@
 
 namespace kperfir::simt {
 
-/// Distinct sectors in the order of the lanes (timing address / kSectorBytes).
-struct SectorList {
-  static constexpr unsigned kCapacity =
-      2 * kWarpSize; // 32 bytes touch two at most
-  uint64_t sectors[kCapacity];
+/// The sectors of one line that an access touches, a bit each.
+struct LineAccess {
+  uint64_t line; // timing address / kLineBytes
+  uint8_t sectors;
+};
+
+/// Distinct lines in the order of the lanes.
+struct LineList {
+  static constexpr unsigned kSectorsPerLine = kLineBytes / kSectorBytes;
+  /// 32 bytes per lane touch two lines at most.
+  static constexpr unsigned kCapacity = 2 * kWarpSize;
+  LineAccess lines[kCapacity];
   unsigned count = 0;
 
-  void add(uint64_t first, uint64_t last) {
-    for (; first <= last; ++first)
-      addOne(first);
+  /// Adds the sectors of [begin, begin + bytes).
+  void add(uint64_t begin, unsigned bytes) {
+    uint64_t last = (begin + bytes - 1) / kSectorBytes;
+    for (uint64_t sector = begin / kSectorBytes; sector <= last; ++sector)
+      addSector(sector);
+  }
+  unsigned countSectors() const {
+    unsigned sectors = 0;
+    for (unsigned i = 0; i < count; ++i)
+      sectors += static_cast<unsigned>(__builtin_popcount(lines[i].sectors));
+    return sectors;
   }
 
 private:
-  void addOne(uint64_t sector) {
-    // Neighbouring lanes mostly share a sector.
-    for (unsigned i = count; i-- > 0;)
-      if (sectors[i] == sector)
+  void addSector(uint64_t sector) {
+    uint64_t line = sector / kSectorsPerLine;
+    auto bit = static_cast<uint8_t>(1u << sector % kSectorsPerLine);
+    // Neighbouring lanes mostly share a line.
+    for (unsigned i = count; i-- > 0;) {
+      if (lines[i].line == line) {
+        lines[i].sectors |= bit;
         return;
-    sectors[count++] = sector;
+      }
+    }
+    lines[count++] = {line, bit};
   }
 };
 
@@ -42,13 +62,10 @@ const GlobalRange *commonRange(const GlobalMemory &memory,
 /// Sectors of an access within one range. Their number is right even before the
 /// range is placed.
 void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes,
-              LaneMask lanes, bool contiguous, SectorList &list);
+              LaneMask lanes, bool contiguous, LineList &list);
 /// Sectors of the lanes whose ranges are placed; any ranges.
 void coalesceMapped(const GlobalMemory &memory, const uint64_t *address,
-                    unsigned bytes, LaneMask lanes, SectorList &list);
-
-/// 128-byte lines among the sectors.
-unsigned countLines(const SectorList &list);
+                    unsigned bytes, LaneMask lanes, LineList &list);
 
 } // namespace kperfir::simt
 

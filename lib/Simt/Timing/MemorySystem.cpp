@@ -3,6 +3,7 @@
 #include "Simt/Timing/MemorySystem.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace kperfir::simt {
 
@@ -18,94 +19,84 @@ MemorySystem::MemorySystem(const Chip &chip)
       static_cast<uint64_t>(kSectorBytes * kTicksPerCycle / bytesPerCycle);
 }
 
-MemorySystem::Place &MemorySystem::placeOf(uint64_t sector) {
-  uint64_t line = sector / kSectorsPerLine;
-  if (last.line == line)
-    return last;
-  last.line = line;
-  last.sliceFree =
-      &sliceFree[(mixAddress(line) & 0xFFFFFFFF) * sliceFree.size() >> 32];
-  last.content = nullptr;
-  return last;
-}
-
-uint64_t MemorySystem::enterSlice(const Place &place, uint64_t arrival,
+uint64_t MemorySystem::enterSlice(uint64_t line, uint64_t arrival,
                                   uint64_t ticks) {
-  uint64_t start = std::max(arrival * kTicksPerCycle, *place.sliceFree);
-  *place.sliceFree = start + ticks;
-  return start / kTicksPerCycle;
+  uint64_t mixed = mixAddress(line) & 0xFFFFFFFF;
+  uint64_t &free = sliceFree[mixed * sliceFree.size() >> 32];
+  free = std::max(arrival * kTicksPerCycle, free) + ticks;
+  return (free - 1) / kTicksPerCycle;
 }
 
-uint64_t MemorySystem::transferDram(uint64_t line, uint64_t arrival) {
+uint64_t MemorySystem::transferDram(uint64_t line, unsigned sectors,
+                                    uint64_t arrival) {
   // Another mix than that of the slices, or channels would see only some
   // slices.
   uint64_t mixed = mixAddress(line * 0x9E3779B97F4A7C15ull) & 0xFFFFFFFF;
   uint64_t &free = channelFree[mixed * channelFree.size() >> 32];
-  uint64_t start = std::max(arrival * kTicksPerCycle, free);
-  free = start + channelTicks;
-  return start / kTicksPerCycle;
+  free = std::max(arrival * kTicksPerCycle, free) + sectors * channelTicks;
+  return (free - channelTicks) / kTicksPerCycle;
 }
 
-Cache::Line &MemorySystem::contentOf(Place &place, uint64_t cycle) {
-  if (place.content)
-    return *place.content;
-  place.content = l2.find(place.line);
-  if (place.content)
-    return *place.content;
+Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle) {
+  if (Cache::Line *line = l2.find(address))
+    return *line;
   Cache::Line evicted;
   uint64_t evictedLine;
-  place.content = &l2.allocate(place.line, evicted, evictedLine);
-  for (unsigned i = 0; i < kSectorsPerLine; ++i) {
-    if (!(evicted.dirty >> i & 1))
-      continue;
-    transferDram(evictedLine, cycle);
-    stats.dramWriteBytes += kSectorBytes;
+  Cache::Line &line = l2.allocate(address, evicted, evictedLine);
+  if (evicted.dirty) {
+    auto sectors = static_cast<unsigned>(std::popcount(evicted.dirty));
+    transferDram(evictedLine, sectors, cycle);
+    stats.dramWriteBytes += sectors * kSectorBytes;
   }
-  return *place.content;
+  return line;
 }
 
-uint64_t MemorySystem::fetch(Place &place, uint64_t sector, uint64_t cycle) {
-  Cache::Line &line = contentOf(place, cycle);
-  unsigned index = sector % kSectorsPerLine;
-  if (line.ready(index) != kNever) {
-    ++stats.l2SectorHits;
-    return std::max(line.ready(index), cycle);
+uint64_t MemorySystem::fetch(uint64_t address, uint8_t sectors,
+                             uint64_t cycle) {
+  Cache::Line &line = contentOf(address, cycle);
+  uint8_t missing = line.missing(sectors);
+  auto present = static_cast<uint8_t>(sectors & ~missing);
+  stats.l2SectorHits += static_cast<unsigned>(std::popcount(present));
+  uint64_t done = std::max(cycle, line.ready(present));
+  if (missing) {
+    auto count = static_cast<unsigned>(std::popcount(missing));
+    stats.dramReadBytes += count * kSectorBytes;
+    uint64_t arrival = transferDram(address, count, cycle) + dramLatency;
+    line.arrive(missing, arrival, cycle);
+    done = std::max(done, arrival);
   }
-  uint64_t arrival = transferDram(place.line, cycle) + dramLatency;
-  line.arrive(index, arrival, cycle);
-  stats.dramReadBytes += kSectorBytes;
-  return arrival;
+  return done;
 }
 
-uint64_t MemorySystem::read(uint64_t sector, uint64_t arrival) {
-  ++stats.l2SectorReads;
-  Place &place = placeOf(sector);
-  uint64_t start = enterSlice(place, arrival, sliceTicks);
-  return fetch(place, sector, start) + l2Latency;
+uint64_t MemorySystem::read(uint64_t line, uint8_t sectors, uint64_t arrival) {
+  auto count = static_cast<unsigned>(std::popcount(sectors));
+  stats.l2SectorReads += count;
+  uint64_t served = enterSlice(line, arrival, count * sliceTicks);
+  return fetch(line, sectors, served) + l2Latency;
 }
 
-uint64_t MemorySystem::write(uint64_t sector, uint64_t arrival) {
-  ++stats.l2SectorWrites;
-  Place &place = placeOf(sector);
-  uint64_t start = enterSlice(place, arrival, sliceTicks);
+uint64_t MemorySystem::write(uint64_t address, uint8_t sectors,
+                             uint64_t arrival) {
+  auto count = static_cast<unsigned>(std::popcount(sectors));
+  stats.l2SectorWrites += count;
+  uint64_t served = enterSlice(address, arrival, count * sliceTicks);
   // Bytes are masked in L2: a partial write does not fetch the sector.
-  Cache::Line &line = contentOf(place, start);
-  unsigned index = sector % kSectorsPerLine;
-  line.dirty |= static_cast<uint8_t>(1u << index);
-  if (line.ready(index) == kNever)
-    line.arrive(index, start, start);
-  return start + l2Latency;
+  Cache::Line &line = contentOf(address, served);
+  line.dirty |= sectors;
+  if (uint8_t missing = line.missing(sectors))
+    line.arrive(missing, served, served);
+  return served + l2Latency;
 }
 
-uint64_t MemorySystem::atomic(uint64_t sector, uint64_t arrival,
+uint64_t MemorySystem::atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
                               unsigned lanes) {
-  ++stats.l2Atomics;
-  Place &place = placeOf(sector);
-  uint64_t start = enterSlice(place, arrival, sliceTicks + lanes * atomicTicks);
-  uint64_t done = fetch(place, sector, start);
-  contentOf(place, start).dirty |=
-      static_cast<uint8_t>(1u << sector % kSectorsPerLine);
-  return done + lanes * atomicTicks / kTicksPerCycle + l2Latency;
+  auto count = static_cast<unsigned>(std::popcount(sectors));
+  stats.l2Atomics += count;
+  uint64_t served =
+      enterSlice(line, arrival, count * sliceTicks + lanes * atomicTicks);
+  uint64_t done = fetch(line, sectors, served);
+  contentOf(line, served).dirty |= sectors;
+  return done + l2Latency;
 }
 
 } // namespace kperfir::simt

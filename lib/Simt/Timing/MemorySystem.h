@@ -29,18 +29,18 @@ class MemorySystem {
 public:
   explicit MemorySystem(const Chip &chip);
 
-  /// Cycle at which the data of a sector is at the SM's port. `sector` is a
-  /// timing address / kSectorBytes, `arrival` the cycle it left the SM.
-  uint64_t read(uint64_t sector, uint64_t arrival);
-  /// Cycle at which L2 has accepted the write.
-  uint64_t write(uint64_t sector, uint64_t arrival);
-  /// Cycle at which the old values are at the SM's port.
-  uint64_t atomic(uint64_t sector, uint64_t arrival, unsigned lanes);
+  // `line` is a timing address / kLineBytes, `sectors` a mask, `arrival` the
+  // cycle at which the request has left the SM.
 
+  /// Cycle at which the data is at the SM's port.
+  uint64_t read(uint64_t line, uint8_t sectors, uint64_t arrival);
+  /// Cycle at which L2 has accepted the write.
+  uint64_t write(uint64_t line, uint8_t sectors, uint64_t arrival);
+  /// Cycle at which the old values of `lanes` lanes are at the SM's port.
+  uint64_t atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
+                  unsigned lanes);
   /// Asks the host for what the above will touch.
-  void prefetch(uint64_t sector) const {
-    l2.prefetch(sector / kSectorsPerLine);
-  }
+  void prefetch(uint64_t line) const { l2.prefetch(line); }
 
   const MemoryStatistics &statistics() const { return stats; }
   void resetStatistics() { stats = {}; }
@@ -49,22 +49,14 @@ private:
   /// Fractions of a cycle, so that bandwidths need not be whole numbers.
   static constexpr uint64_t kTicksPerCycle = 1024;
 
-  /// What all sectors of a line have in common. Sectors of one line come
-  /// together, so the last one is remembered.
-  struct Place {
-    uint64_t line = kNever;
-    uint64_t *sliceFree = nullptr;
-    Cache::Line *content = nullptr; // null until it is needed
-  };
-
-  Place &placeOf(uint64_t sector);
-  /// When the slice begins to serve, after which it is taken for `ticks`.
-  uint64_t enterSlice(const Place &place, uint64_t arrival, uint64_t ticks);
-  uint64_t transferDram(uint64_t line, uint64_t arrival);
+  /// The cycle at which the slice has served `ticks` of work, the last of it
+  /// included.
+  uint64_t enterSlice(uint64_t line, uint64_t arrival, uint64_t ticks);
+  uint64_t transferDram(uint64_t line, unsigned sectors, uint64_t arrival);
   /// The L2 line; evicts and writes back if it has to be brought in.
-  Cache::Line &contentOf(Place &place, uint64_t cycle);
-  /// Cycle at which the sector is in L2.
-  uint64_t fetch(Place &place, uint64_t sector, uint64_t cycle);
+  Cache::Line &contentOf(uint64_t line, uint64_t cycle);
+  /// Cycle at which the sectors are in L2.
+  uint64_t fetch(uint64_t line, uint8_t sectors, uint64_t cycle);
 
   uint64_t l2Latency;
   uint64_t dramLatency;
@@ -74,7 +66,6 @@ private:
   Cache l2;
   std::vector<uint64_t> sliceFree;   // ticks
   std::vector<uint64_t> channelFree; // ticks
-  Place last;
   MemoryStatistics stats;
 };
 

@@ -9,27 +9,28 @@ using namespace kperfir::simt;
 TEST(Cache, FindsWhatWasAllocated) {
   Cache cache(16 * kLineBytes, 4);
   EXPECT_EQ(cache.find(7), nullptr);
-  cache.allocate(7).arrive(2, 100, 50);
+  cache.allocate(7).arrive(0b100, 100, 50);
   ASSERT_NE(cache.find(7), nullptr);
-  EXPECT_EQ(cache.find(7)->ready(2), 100u);
-  EXPECT_EQ(cache.find(7)->ready(1), kNever);
+  EXPECT_EQ(cache.find(7)->ready(0b100), 100u);
+  EXPECT_EQ(cache.find(7)->missing(0b1111), 0b1011);
 }
 
-TEST(Cache, SectorsGoFromAbsentOverAskedToPresent) {
+TEST(Cache, SectorsGoFromMissingOverAskedToPresent) {
   Cache::Line line;
-  EXPECT_EQ(line.ready(0), kNever);
-  line.ask(0);
-  EXPECT_EQ(line.ready(0), kUnresolved);
-  line.arrive(0, 100, 50);
-  EXPECT_EQ(line.ready(0), 100u);
-  line.arrive(1, 130, 60); // Both are on their way.
-  EXPECT_EQ(line.ready(0), 130u);
-  line.arrive(2, 900, 500); // The others are there.
-  EXPECT_EQ(line.ready(0), 0u);
-  EXPECT_EQ(line.ready(1), 0u);
-  EXPECT_EQ(line.ready(2), 900u);
-  line.drop(1);
-  EXPECT_EQ(line.ready(1), kNever);
+  EXPECT_EQ(line.missing(0b0011), 0b0011);
+  line.ask(0b0001);
+  EXPECT_EQ(line.missing(0b0011), 0b0010);
+  EXPECT_EQ(line.unanswered(0b0011), 0b0001);
+  line.arrive(0b0001, 100, 50);
+  EXPECT_EQ(line.unanswered(0b0011), 0);
+  EXPECT_EQ(line.ready(0b0001), 100u);
+  line.arrive(0b0010, 130, 60); // Both are on their way.
+  EXPECT_EQ(line.ready(0b0001), 130u);
+  line.arrive(0b0100, 900, 500); // The others are there.
+  EXPECT_EQ(line.ready(0b0011), 0u);
+  EXPECT_EQ(line.ready(0b0111), 900u);
+  line.drop(0b0010);
+  EXPECT_EQ(line.missing(0b0111), 0b0010);
 }
 
 TEST(Cache, EvictsTheLeastRecentlyUsed) {

@@ -20,8 +20,8 @@ struct Access {
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
       address[lane] = kBegin + uint64_t(lane) * stride;
   }
-  SectorList sectors(unsigned bytes, LaneMask lanes = kFullMask) {
-    SectorList list;
+  LineList sectors(unsigned bytes, LaneMask lanes = kFullMask) {
+    LineList list;
     coalesce(*range, address, bytes, lanes, isContiguous(address, bytes, lanes),
              list);
     return list;
@@ -31,33 +31,33 @@ struct Access {
 
 TEST(Coalescer, ConsecutiveWordsAreFourSectorsWhereverTheHostPutThem) {
   Access access(4);
-  EXPECT_EQ(access.sectors(4).count, 4u);
-  EXPECT_EQ(countLines(access.sectors(4)), 1u);
+  EXPECT_EQ(access.sectors(4).countSectors(), 4u);
+  EXPECT_EQ(access.sectors(4).count, 1u);
 }
 
 TEST(Coalescer, ConsecutiveQuadsAreSixteenSectors) {
   Access access(16);
-  EXPECT_EQ(access.sectors(16).count, 16u);
-  EXPECT_EQ(countLines(access.sectors(16)), 4u);
+  EXPECT_EQ(access.sectors(16).countSectors(), 16u);
+  EXPECT_EQ(access.sectors(16).count, 4u);
 }
 
 TEST(Coalescer, StridedLanesTouchASectorEach) {
   Access access(128);
+  EXPECT_EQ(access.sectors(4).countSectors(), 32u);
+  EXPECT_EQ(access.sectors(4, 0xFF).countSectors(), 8u);
   EXPECT_EQ(access.sectors(4).count, 32u);
-  EXPECT_EQ(access.sectors(4, 0xFF).count, 8u);
-  EXPECT_EQ(countLines(access.sectors(4)), 32u);
 }
 
 TEST(Coalescer, SameAddressIsOneSector) {
   Access access(0);
-  EXPECT_EQ(access.sectors(4).count, 1u);
+  EXPECT_EQ(access.sectors(4).countSectors(), 1u);
 }
 
 TEST(Coalescer, ListHoldsEveryAccessThatPtxHas) {
   Access access(64); // 32 bytes per lane, each across two sectors
   for (uint64_t &address : access.address)
     address += 16;
-  EXPECT_EQ(access.sectors(32).count, 64u);
+  EXPECT_EQ(access.sectors(32).countSectors(), 64u);
 }
 
 TEST(Coalescer, RangeMustHoldAllLanes) {

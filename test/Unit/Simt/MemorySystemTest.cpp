@@ -11,8 +11,8 @@ using namespace kperfir::simt;
 TEST(MemorySystem, MissCostsDramAndThenHits) {
   Chip chip = test::chip();
   MemorySystem system(chip);
-  EXPECT_EQ(system.read(1000, 50), 50u + chip.l2Latency + chip.dramLatency);
-  EXPECT_EQ(system.read(1000, 5000), 5000u + chip.l2Latency);
+  EXPECT_EQ(system.read(250, 1, 50), 50u + chip.l2Latency + chip.dramLatency);
+  EXPECT_EQ(system.read(250, 1, 5000), 5000u + chip.l2Latency);
   EXPECT_EQ(system.statistics().l2SectorHits, 1u);
   EXPECT_EQ(system.statistics().dramReadBytes, kSectorBytes);
 }
@@ -20,8 +20,8 @@ TEST(MemorySystem, MissCostsDramAndThenHits) {
 TEST(MemorySystem, SecondMissOfASectorWaitsForTheFirst) {
   Chip chip = test::chip();
   MemorySystem system(chip);
-  uint64_t first = system.read(1000, 50);
-  EXPECT_EQ(system.read(1000, 60), first);
+  uint64_t first = system.read(250, 1, 50);
+  EXPECT_EQ(system.read(250, 1, 60), first);
 }
 
 TEST(MemorySystem, BandwidthOfDramIsThatOfTheChip) {
@@ -30,7 +30,9 @@ TEST(MemorySystem, BandwidthOfDramIsThatOfTheChip) {
   constexpr uint64_t kSectors = 1 << 18;
   uint64_t last = 0;
   for (uint64_t sector = 0; sector < kSectors; ++sector)
-    last = std::max(last, system.read(sector, 0));
+    last =
+        std::max(last, system.read(sector / 4,
+                                   static_cast<uint8_t>(1u << sector % 4), 0));
   double bytesPerCycle = double(kSectors) * kSectorBytes / double(last);
   double expected = chip.dramBytesPerSecond / (chip.clockMhz * 1e6);
   // Channels fill unevenly, so the last one ends late.
@@ -43,7 +45,7 @@ TEST(MemorySystem, WritesAreWrittenBackWhenEvicted) {
   chip.l2Bytes = 64 * 1024;
   MemorySystem system(chip);
   for (uint64_t sector = 0; sector < 16384; ++sector)
-    system.write(sector, sector);
+    system.write(sector / 4, static_cast<uint8_t>(1u << sector % 4), sector);
   uint64_t written = 16384 * kSectorBytes;
   EXPECT_EQ(system.statistics().dramWriteBytes, written - chip.l2Bytes);
 }
@@ -51,8 +53,8 @@ TEST(MemorySystem, WritesAreWrittenBackWhenEvicted) {
 TEST(MemorySystem, AtomicsOfOneSectorQueue) {
   Chip chip = test::chip();
   MemorySystem system(chip);
-  system.read(1000, 0);
-  uint64_t first = system.atomic(1000, 10000, 32);
-  uint64_t second = system.atomic(1000, 10000, 32);
+  system.read(250, 1, 0);
+  uint64_t first = system.atomic(250, 1, 10000, 32);
+  uint64_t second = system.atomic(250, 1, 10000, 32);
   EXPECT_GE(second, first + 32 / chip.l2AtomicLanesPerCycle);
 }
