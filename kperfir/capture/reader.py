@@ -155,7 +155,9 @@ class Capture:
         for (name, reason), count in skipped.items():
             bound = self.process.get("bounds", {}).get(reason.replace("-", "_"))
             why = f"{reason}, {bound}" if bound is not None else reason
-            notes.append(f"{self.path.name}: {at_least}{count} launches of {name} were not kept ({why})")
+            launches = "launch" if count == 1 else "launches"
+            verb = "was" if count == 1 else "were"
+            notes.append(f"{self.path.name}: {at_least}{count} {launches} of {name} {verb} not kept ({why})")
         return notes
 
 

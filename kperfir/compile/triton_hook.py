@@ -197,7 +197,11 @@ class Compilation:
             what="a kernel cannot be instrumented and runs as it is",
             where=f"kernel {self._kernel}",
             found=reason,
-            fix="leave it out (TRITON_KPERF_KERNELS), or record fewer regions of it (TRITON_KPERF_REGIONS)",
+            fix=(
+                "set TRITON_KPERF_BUFFER_BYTES to such a size, or leave it unset"
+                if reason.endswith("(buffer-bytes)")
+                else "leave it out (TRITON_KPERF_KERNELS), or record fewer regions of it (TRITON_KPERF_REGIONS)"
+            ),
         )
         warnings.warn(str(error), KPerfWarning, stacklevel=2)
         return parse_module(self._pristine, context)

@@ -49,7 +49,7 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
         raise UsageError(
             "bad-option",
             where="kperfir run",
-            found=" ".join(argv) or "nothing",
+            found=" ".join(argv) + (", which does not exist" if arguments else "") or "nothing",
             expected="a Python script, or -m and a module",
             fix="kperfir run [options] script.py [arguments of the script]",
         )

@@ -84,6 +84,15 @@ def test_write_keeps_only_ctas_that_recorded(tmp_path: Path) -> None:
     assert second.read()[0].tolist() == []
 
 
+def test_note_about_one_launch_is_in_the_singular(tmp_path: Path) -> None:
+    text, launch, data = one_launch()
+    with CaptureWriter(tmp_path / "x.kpf", process(), kpf.Bounds(launches_per_kernel=1)) as writer:
+        kernel = writer.add_kernel(text, {})
+        writer.add_launch(kernel, launch, data)
+        writer.skip(kernel, "failed")
+    assert Capture.open(tmp_path / "x.kpf").notes == ["x.kpf: 1 launch of matmul_kernel was not kept (failed)"]
+
+
 def test_write_keeps_compilations_apart_that_differ_only_in_facts(tmp_path: Path) -> None:
     text, launch, data = one_launch()
     with CaptureWriter(tmp_path / "x.kpf", process(), kpf.Bounds(launches_per_kernel=1)) as writer:

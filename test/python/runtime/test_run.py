@@ -81,10 +81,13 @@ def test_run_hands_its_options_to_child_processes(tmp_path: Path, started: list[
     assert run([script(tmp_path, text)], launches=3) == 0
 
 
-@pytest.mark.parametrize("argv", [[], ["missing.py"], ["-m"]])
-def test_run_refuses_what_is_no_script(argv: list[str], started: list[config.Options]) -> None:
-    with pytest.raises(UsageError, match="kperfir run"):
+@pytest.mark.parametrize(
+    ("argv", "found"), [([], "nothing"), (["missing.py", "x"], "missing.py x, which does not exist"), (["-m"], "-m")]
+)
+def test_run_refuses_what_is_no_script(argv: list[str], found: str, started: list[config.Options]) -> None:
+    with pytest.raises(UsageError, match="kperfir run") as caught:
         run(argv)
+    assert caught.value.found == found
     assert started == []
 
 
