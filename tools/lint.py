@@ -52,8 +52,8 @@ def run(name: str, *command: str | Path) -> Outcome:
     return Outcome(name, bool(result.returncode), time.monotonic() - started)
 
 
-def cpp_files(*suffixes: str) -> list[Path]:
-    return sorted(path for folder in CPP_FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+def cpp_files(*suffixes: str, folders: tuple[str, ...] = CPP_FOLDERS) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
 
 
 def tidy_key(source: Path, checks: str, context: bytes) -> str:
