@@ -166,7 +166,7 @@ void Device::prepare(Launch &launch, const Program &program,
   }
 }
 
-LaunchResult Device::launch(std::shared_ptr<const Program> program,
+LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
                             const LaunchRequest &request) {
   Launch launch;
   launch.memory = &globalMemory;

@@ -81,7 +81,7 @@ public:
 
   /// Throws Error for what the program does wrong, std::invalid_argument for a
   /// wrong request, Interrupted.
-  LaunchResult launch(std::shared_ptr<const Program> program,
+  LaunchResult launch(const std::shared_ptr<const Program> &program,
                       const LaunchRequest &request);
 
   GlobalMemory &memory() { return globalMemory; }
