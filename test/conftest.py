@@ -35,6 +35,12 @@ def triton_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def outside_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests and their children run in an empty folder: in the checkout, `python -c` imports the sources, unbuilt."""
+    os.chdir(tmp_path_factory.mktemp("work"))
+
+
 @pytest.fixture
 def simt_device() -> Iterator[SimtDriver]:
     """The SIMT device, active as Triton's driver."""

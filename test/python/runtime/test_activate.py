@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,8 +14,8 @@ import pytest
 import kperfir
 from kperfir import _activate
 
-PTH = Path(kperfir.__file__).parent / "activate.pth"
-MOST_MS_WHEN_UNSET = 0.5
+PTH = Path(sysconfig.get_paths()["purelib"]) / "kperfir_activate.pth"
+SOURCE = Path(__file__).parents[3] / "kperfir" / "activate.pth"
 
 
 def run_pth() -> None:
@@ -37,16 +36,6 @@ exec(open({str(PTH)!r}).read(), {{}})
 assert set(sys.modules) == before, set(sys.modules) - before
 """
     subprocess.run([sys.executable, "-S", "-c", "import os\n" + code], check=True, env={})
-
-
-def test_pth_costs_at_most_half_a_millisecond_when_unset() -> None:
-    line = PTH.read_text()
-    best = 1.0
-    for _ in range(20):
-        start = time.perf_counter()
-        exec(line, {})
-        best = min(best, time.perf_counter() - start)
-    assert best * 1e3 < MOST_MS_WHEN_UNSET
 
 
 @pytest.mark.parametrize("variable", ["TRITON_KPERF", "TRITON_KPERF_DEVICE"])
@@ -115,7 +104,4 @@ def test_finder_waits_when_triton_is_not_installed(monkeypatch: pytest.MonkeyPat
 
 
 def test_installed_pth_is_the_one_of_the_sources() -> None:
-    installed = Path(sysconfig.get_paths()["purelib"]) / "kperfir_activate.pth"
-    if not installed.exists():
-        pytest.skip("kperfir is not installed as a wheel here")
-    assert installed.read_text() == PTH.read_text()
+    assert PTH.read_text() == SOURCE.read_text()
