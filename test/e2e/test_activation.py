@@ -133,6 +133,7 @@ def test_capture_survives_sigkill(tmp_path: Path, run_python: Run) -> None:
 def test_interrupt_ends_a_launch_and_the_next_one_runs(tmp_path: Path, run_python: Run) -> None:
     code = KERNEL + (
         "import signal, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "@triton.jit\n"
         "def spin(x):\n"
         "    while tl.atomic_add(x, 0) == 0:\n"

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -53,6 +54,15 @@ def test_device_works_after_an_error() -> None:
     assert out[0] == 7
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handler of SIGINT: a shell starts its background jobs with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_ends_a_launch() -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
