@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kperfir.errors import DeviceError
 from kperfir.runtime.arrays import Storage, address_of, storage_of
+from kperfir.runtime.tensor_map import fill_tiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +24,6 @@ _INTEGER_BYTES = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
     "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
 }  # fmt: skip
-
-TENSOR_MAP_BYTES = 128
-_TENSOR_MAP_RANK = 5
 
 
 @dataclass(slots=True)
@@ -124,21 +122,18 @@ _FLOAT_BYTES: dict[str, Callable[[float], bytes]] = {
 
 
 def _tensor_map(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
-    """Pack a tensor map. The format is the SIMT device's own: real ones are opaque.
-
-    "KPTM" | u8 rank | u8 swizzle | u8 element bytes | u8 element type | u64 base | u8 NaN fill | 7 zero
-    | u32 extents[5] | u64 strides in bytes[5] | u32 box extents[5]; all innermost first, unused ones 1 (strides 0).
-    """
     from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST, TMA_TF32
 
-    shape, size = list(descriptor.shape), meta["elem_size"]
+    if meta.get("is_im2col"):
+        raise DeviceError(
+            "unsupported", what="the SIMT device cannot use a tensor descriptor", found="an im2col descriptor",
+            expected="a tiled one", fix="run the kernel on a GPU",
+        )  # fmt: skip
+    shape = list(descriptor.shape)
     if meta["fp4_padded"]:
         shape[-1] *= 2
-    unused = _TENSOR_MAP_RANK - len(shape)
     element = TMA_TF32 if descriptor.round_f32_to_tf32 else TMA_DTYPE_DEVICE_TO_HOST[meta["elem_type"]]
-    packed = struct.pack("<4sBBBBQB7x", b"KPTM", len(shape), meta["swizzle"], size, element,
-                         address_of(descriptor.base), descriptor.padding == "nan")  # fmt: skip
-    packed += struct.pack("<5I", *shape[::-1], *[1] * unused)
-    packed += struct.pack("<5Q", *(stride * size for stride in list(descriptor.strides)[::-1]), *[0] * unused)
-    packed += struct.pack("<5I", *list(meta["block_size"])[::-1], *[1] * (_TENSOR_MAP_RANK - len(meta["block_size"])))
-    return packed.ljust(TENSOR_MAP_BYTES, b"\0")
+    return fill_tiled(
+        address_of(descriptor.base), meta["swizzle"], meta["elem_size"], element, list(meta["block_size"]), shape,
+        list(descriptor.strides), int(descriptor.padding == "nan"),
+    )  # fmt: skip

@@ -19,6 +19,7 @@ from kperfir.runtime.arguments import Parameters, pack
 from kperfir.runtime.arrays import Storage
 from kperfir.runtime.device import HostBuffer
 from kperfir.runtime.memory import LiveArrays, describe_nearest, merged
+from kperfir.runtime.tensor_map import fill_tiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,6 +103,10 @@ class SimtUtils:
     def get_device_capability(self, device: int) -> tuple[int, int]:
         """Return the compute capability."""
         return self._driver.get_device_capability(device)
+
+    def fill_tma_descriptor_tiled(self, *description: Any) -> bytes:
+        """Return a tensor map; for the arguments see `tensor_map.fill_tiled`."""
+        return fill_tiled(*description)
 
     def set_printf_fifo_size(self, size: int) -> None:
         """Do nothing: printed text has no bound here."""

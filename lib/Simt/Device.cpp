@@ -63,6 +63,16 @@ std::string describe(const MmaShape &shape) {
          typeName(shape.typeC);
 }
 
+ErrorSite siteOf(const Program &program, const Instruction &instruction) {
+  ErrorSite site;
+  site.kernel = program.kernel;
+  site.opcode = instruction.mnemonic;
+  site.ptxLine = instruction.ptxLine;
+  site.file = program.files[instruction.file];
+  site.line = instruction.line;
+  return site;
+}
+
 std::vector<MmaKernel> findMmaKernels(const Program &program) {
   std::vector<MmaKernel> kernels;
   HostIsa isa = detectHostIsa();
@@ -76,12 +86,7 @@ std::vector<MmaKernel> findMmaKernels(const Program &program) {
       if (program.ops[pc].opcode != Opcode::Mma ||
           static_cast<size_t>(program.ops[pc].imm) != i)
         continue;
-      const Instruction &instruction =
-          program.instructionAt(static_cast<uint32_t>(pc));
-      site.opcode = instruction.mnemonic;
-      site.ptxLine = instruction.ptxLine;
-      site.file = program.files[instruction.file];
-      site.line = instruction.line;
+      site = siteOf(program, program.instructionAt(static_cast<uint32_t>(pc)));
       break;
     }
     throw Error(ErrorKind::Unsupported,
@@ -89,6 +94,30 @@ std::vector<MmaKernel> findMmaKernels(const Program &program) {
                 site);
   }
   return kernels;
+}
+
+std::vector<WgmmaKernel> findWgmmaKernels(const Program &program) {
+  std::vector<WgmmaKernel> kernels;
+  for (const WgmmaShape &shape : program.wgmmas)
+    kernels.push_back(findWgmmaKernel(shape, detectHostIsa()));
+  return kernels;
+}
+
+/// A kernel for sm_90 needs a chip that has its units.
+void checkChip(const Program &program, const Chip &chip) {
+  if (chip.isSm90())
+    return;
+  for (size_t pc = 0; pc < program.ops.size(); ++pc) {
+    if (!needsSm90(program.ops[pc].latency))
+      continue;
+    const Instruction &instruction =
+        program.instructionAt(static_cast<uint32_t>(pc));
+    throw Error(ErrorKind::Unsupported,
+                "chip " + chip.name + " has no `" + instruction.mnemonic +
+                    "`; compile for it, or choose a chip of compute "
+                    "capability 9.0",
+                siteOf(program, instruction));
+  }
 }
 
 /// Without timing: everything takes one cycle, and nothing has to queue.
@@ -99,9 +128,32 @@ Chip withoutTiming(Chip chip) {
       1;
   chip.sharedLatency = chip.l1Latency = 1;
   chip.lsuQueueCycles = 1u << 30;
+  chip.wgmmaTailCycles = chip.tmaIssueCycles = chip.tmaSetupCycles =
+      chip.clusterLatency = 1;
   return chip;
 }
 } // namespace
+
+/// Checks the cluster that the launch or the kernel asks for.
+static void prepareClusters(Launch &launch, const Program &program) {
+  constexpr uint32_t kMaxCtasPerCluster = 16;
+  std::array<uint32_t, 3> none = {1, 1, 1}, wanted = none;
+  for (unsigned i = 0; i < 3; ++i)
+    wanted[i] = std::max(program.clusterDim[i], 1u);
+  if (launch.cluster == none)
+    launch.cluster = wanted;
+  else if (wanted != none && launch.cluster != wanted)
+    reject(program, "the cluster is not the one of .reqnctapercluster");
+  uint32_t size = launch.ctasPerCluster();
+  for (unsigned i = 0; i < 3; ++i)
+    if (launch.cluster[i] == 0 || launch.grid[i] % launch.cluster[i])
+      reject(program, "the grid is not a multiple of the cluster");
+  if (size > kMaxCtasPerCluster)
+    reject(program, std::to_string(size) + " CTAs per cluster; at most 16");
+  launch.usesClusters = size > 1;
+  for (const MicroOp &op : program.ops)
+    launch.usesClusters |= op.latency == LatencyClass::Cluster;
+}
 
 Device::Device(const DeviceOptions &options)
     : settings(options),
@@ -139,9 +191,7 @@ void Device::prepare(Launch &launch, const Program &program,
   if (threads > theChip.maxThreadsPerCta)
     reject(program, std::to_string(threads) + " threads per CTA; at most " +
                         std::to_string(theChip.maxThreadsPerCta));
-  if (request.cluster != std::array<uint32_t, 3>{1, 1, 1})
-    throw Error(ErrorKind::Unsupported, "clusters of CTAs are not supported",
-                ErrorSite{.kernel = program.kernel});
+  prepareClusters(launch, program);
   if (launch.ctaCount() > 0x7FFFFFFF)
     reject(program, "more than 2^31 - 1 CTAs");
 
@@ -152,7 +202,9 @@ void Device::prepare(Launch &launch, const Program &program,
       std::max(program.sharedBytes,
                program.dynamicSharedBegin + request.dynamicSharedBytes);
   launch.params = packParams(program, request);
+  checkChip(program, theChip);
   launch.mmaKernels = findMmaKernels(program);
+  launch.wgmmaKernels = findWgmmaKernels(program);
   launch.costs = computeCosts(program, theChip);
   if (!request.freeInstructions.empty()) {
     if (request.freeInstructions.size() != program.instructions.size())
@@ -185,6 +237,14 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
                     std::to_string(registers) + " registers per thread, " +
                     std::to_string(launch.sharedBytes) +
                     " bytes of shared memory",
+                ErrorSite{.kernel = program->kernel});
+
+  uint64_t places = uint64_t(theChip.smCount) * result.occupancy.ctasPerSm;
+  if (launch.ctasPerCluster() > places)
+    throw Error(ErrorKind::Limit,
+                "a cluster of " + std::to_string(launch.ctasPerCluster()) +
+                    " CTAs does not fit on the chip, which has room for " +
+                    std::to_string(places),
                 ErrorSite{.kernel = program->kernel});
 
   MappedGlobals globals(globalMemory, *program);

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _HEADER = """
 .version 8.0
-.target sm_80
+.target {target}
 .address_size 64
 .extern .shared .align 16 .b8 smem[];
 {globals}
@@ -46,9 +46,10 @@ def chip_text(name: str = "a100") -> str:
     return (resources.files("kperfir.runtime") / "chips" / f"{name}.json").read_text(encoding="utf-8")
 
 
-def ptx(body: str, arrays: int, *, module_scope: str = "") -> str:
+def ptx(body: str, arrays: int, *, module_scope: str = "", target: str = "sm_80") -> str:
     """Return the PTX text of a kernel with `body` and so many array parameters."""
     return _HEADER.format(
+        target=target,
         globals=module_scope,
         params=", ".join(f".param .u64 a{i}" for i in range(arrays)),
         loads="\n  ".join(f"ld.param.u64 %rd{i}, [a{i}];" for i in range(arrays)),
@@ -66,20 +67,27 @@ class Shape:
     registers: int = 32
     log: bool = False
     free: bytes | None = None
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
 
-def device(**options: Any) -> Any:
-    """Return a device with the A100's figures."""
-    return simt.Device(chip_text(), **options)
+CHIP_OF = {"sm_80": "a100", "sm_90a": "h100"}
+
+
+def device(chip: str = "a100", **options: Any) -> Any:
+    """Return a device with the figures of a chip."""
+    return simt.Device(chip_text(chip), **options)
 
 
 def run(
     body: str, *arrays: np.ndarray[Any, Any], on: Any = None, module_scope: str = "", read_only: Sequence[int] = (),
-    **shape: Any,
+    target: str = "sm_80", **shape: Any,
 ) -> Any:  # fmt: skip
-    """Launch `body` and return the device's result. `shape` are the fields of `Shape`."""
-    module = simt.Module(ptx(body, len(arrays), module_scope=module_scope))
-    return launch(module, *arrays, on=on, read_only=read_only, **shape)
+    """Launch `body` and return the device's result. `shape` are the fields of `Shape`.
+
+    The device is one of the chip that `target` stands for, unless `on` is another.
+    """
+    module = simt.Module(ptx(body, len(arrays), module_scope=module_scope, target=target))
+    return launch(module, *arrays, on=on or device(CHIP_OF[target]), read_only=read_only, **shape)
 
 
 def launch(
@@ -98,7 +106,7 @@ def launch(
         return on.launch(
             module, grid=form.grid, block_threads=form.threads, shared_bytes=form.shared,
             params=[array.ctypes.data.to_bytes(8, "little") for array in arrays], registers=form.registers,
-            log=form.log, free=form.free,
+            log=form.log, free=form.free, cluster=form.cluster,
         )  # fmt: skip
     finally:
         for address in mapped:

@@ -194,7 +194,10 @@ void Sm::arriveAfterCopies(Warp &warp, const MicroOp &op, LaneMask active) {
                 offset,
                 arrivals,
                 warp.firstGroup + warp.groups.size() - 1,
-                warp.groups.back().spans.size()};
+                warp.groups.back().spans.size(),
+                nullptr,
+                {},
+                nullptr};
     uint64_t done = groupsDone(warp, event.group + 1);
     if (done == kUnresolved) {
       GlobalRequest &request =
@@ -224,6 +227,10 @@ void Sm::runEvents(uint64_t cycle) {
   while (!events.empty() && events.top().cycle <= cycle) {
     Event event = events.top();
     events.pop();
+    if (!event.warp) {
+      event.remote ? finishArrival(event) : finishFill(event);
+      continue;
+    }
     Warp &warp = *event.warp;
     for (size_t i = 0; i < warp.groups.size(); ++i) {
       uint64_t serial = warp.firstGroup + i;

@@ -256,8 +256,14 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
   if (operation == AtomicOp::Cas)
     packLanes(warp.context, op, &op.src[2], operands + size);
   if (shared) {
-    atomicShared(warp, op, active, addresses, operands);
+    std::vector<uint8_t> values(operands, operands + 2 * size);
     requests.data.resize(begin);
+    LaneMask remote =
+        launch.usesClusters ? splitRemote(warp, active, addresses) : 0;
+    if (active & ~remote)
+      atomicShared(warp, op, active & ~remote, addresses, values.data());
+    if (remote)
+      accessRemote(warp, op, remote, addresses, values);
     return;
   }
 

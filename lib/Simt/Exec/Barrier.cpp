@@ -2,11 +2,11 @@
 //-----------------------------===//
 //
 // A warp that has to wait leaves the schedule until it is released: nothing
-// spins. An mbarrier is the 64-bit word in shared memory that PTX says it is;
-// its bits are ours (see Mbarrier).
+// spins.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Simt/Exec/Mbarrier.h"
 #include "Simt/Exec/Sm.h"
 
 #include <algorithm>
@@ -19,36 +19,6 @@ namespace {
 unsigned firstLane(LaneMask lanes) {
   return static_cast<unsigned>(std::countr_zero(lanes));
 }
-
-/// The word of an mbarrier, unpacked.
-struct Mbarrier {
-  static constexpr uint64_t kCountMask = (1u << 20) - 1;
-  static constexpr unsigned kBytes = 8;
-
-  uint32_t pending = 0;      // arrivals that the phase still needs
-  uint32_t expected = 0;     // arrivals of a phase
-  uint32_t transactions = 0; // bytes that the phase still needs
-  uint32_t phase = 0;
-
-  static Mbarrier unpack(uint64_t word) {
-    return {static_cast<uint32_t>(word & kCountMask),
-            static_cast<uint32_t>(word >> 20 & kCountMask),
-            static_cast<uint32_t>(word >> 40 & 0x7FFFFF),
-            static_cast<uint32_t>(word >> 63)};
-  }
-  uint64_t pack() const {
-    return pending | uint64_t(expected) << 20 |
-           uint64_t(transactions & 0x7FFFFF) << 40 | uint64_t(phase) << 63;
-  }
-  /// True if that ended the phase.
-  bool completeIfDone() {
-    if (pending || transactions)
-      return false;
-    phase ^= 1;
-    pending = expected;
-    return true;
-  }
-};
 } // namespace
 
 void Sm::executeBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
@@ -66,9 +36,7 @@ void Sm::executeBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
     return; // Lanes meet at joins; one path runs at a time.
   case Opcode::ClusterArrive:
   case Opcode::ClusterWait:
-  case Opcode::Invalid:
-    fail(warp, warp.pc - 1,
-         {ErrorKind::Unsupported, "cluster barriers are not supported"});
+    return clusterBarrier(warp, op, active);
   default:
     return mbarrier(warp, op, active);
   }
@@ -224,9 +192,15 @@ void Sm::mbarrier(Warp &warp, const MicroOp &op, LaneMask active) {
     return;
   }
   Addresses addresses = addressesOf(warp, op);
-  if (op.opcode == Opcode::MbarrierTestWait ||
-      op.opcode == Opcode::MbarrierTryWait)
+  LaneMask remote =
+      launch.usesClusters ? splitRemote(warp, active, addresses) : 0;
+  bool isWait = op.opcode == Opcode::MbarrierTestWait ||
+                op.opcode == Opcode::MbarrierTryWait;
+  if (isWait && !remote)
     return waitMbarrier(warp, op, active, addresses);
+  if (remote)
+    updateRemoteMbarrier(warp, op, remote, addresses);
+  active &= ~remote;
   for (LaneMask rest = active; rest; rest &= rest - 1)
     updateMbarrier(warp, op, firstLane(rest), addresses.lane[firstLane(rest)]);
 }
@@ -237,40 +211,51 @@ void Sm::updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane,
   auto offset = static_cast<uint32_t>(address);
   uint64_t word =
       readMbarrier(warp, lane, address, op.opcode != Opcode::MbarrierInit);
-  Mbarrier barrier = Mbarrier::unpack(word);
   uint32_t count = op.src[1] == kNoRow ? 1 : warp.context.src(op.src[1])[lane];
-  switch (op.opcode) {
-  case Opcode::MbarrierInit:
+  if (op.opcode == Opcode::MbarrierInit) {
     if (count == 0 || count > Mbarrier::kCountMask)
       fail(warp, warp.pc - 1,
            {ErrorKind::OutOfBounds, "mbarrier count must be 1 to 1048575",
             static_cast<int>(lane), uint64_t(offset)});
     return writeMbarrier(cta, offset, Mbarrier{count, count, 0, 0}.pack());
-  case Opcode::MbarrierInval:
+  }
+  if (op.opcode == Opcode::MbarrierInval)
     return cta.shared.clearWritten(offset, Mbarrier::kBytes);
-  case Opcode::MbarrierExpectTx:
-    barrier.transactions += count;
-    return writeMbarrier(cta, offset, barrier.pack());
-  default:
-    break;
-  }
-  if (op.dst[0] != kNoRow)
+  if (op.opcode == Opcode::MbarrierArrive && op.dst[0] != kNoRow)
     warp.context.dst64(op.dst[0])[lane] = word; // The state before the arrival.
-  constexpr uint8_t kExpectTx = 2, kDrop = 3;
-  if (op.sub == kExpectTx) {
-    barrier.transactions += count;
-    count = 1;
-    writeMbarrier(cta, offset, barrier.pack());
-  } else if (op.sub == kDrop) {
-    barrier.expected -= std::min(barrier.expected, count);
-    writeMbarrier(cta, offset, barrier.pack());
-  }
-  if (count > barrier.pending)
+  if (!applyToMbarrier(cta, op, offset, count))
     fail(warp, warp.pc - 1,
          {ErrorKind::OutOfBounds,
           "more arrivals than the phase of the mbarrier expects",
           static_cast<int>(lane), uint64_t(offset)});
+}
+
+bool Sm::applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
+                         uint32_t count) {
+  uint64_t word;
+  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
+  Mbarrier barrier = Mbarrier::unpack(word);
+  if (op.opcode == Opcode::MbarrierCompleteTx) {
+    completeTransactions(cta, offset, count);
+    return true;
+  }
+  if (op.opcode == Opcode::MbarrierExpectTx) {
+    barrier.transactions += count;
+    writeMbarrier(cta, offset, barrier.pack());
+    return true;
+  }
+  auto arrival = static_cast<MbarrierArrival>(op.sub);
+  if (expectsBytes(arrival)) {
+    barrier.transactions += count;
+    count = 1;
+  }
+  if (count > barrier.pending)
+    return false;
+  if (drops(arrival))
+    barrier.expected -= std::min(barrier.expected, count);
+  writeMbarrier(cta, offset, barrier.pack());
   arriveMbarrier(cta, offset, count);
+  return true;
 }
 
 void Sm::arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals) {
@@ -278,6 +263,17 @@ void Sm::arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals) {
   std::memcpy(&word, cta.shared.data() + offset, sizeof word);
   Mbarrier barrier = Mbarrier::unpack(word);
   barrier.pending -= std::min(barrier.pending, arrivals);
+  bool completed = barrier.completeIfDone();
+  writeMbarrier(cta, offset, barrier.pack());
+  if (completed)
+    wakeWaiters(cta, offset);
+}
+
+void Sm::completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes) {
+  uint64_t word;
+  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
+  Mbarrier barrier = Mbarrier::unpack(word);
+  barrier.transactions -= bytes;
   bool completed = barrier.completeIfDone();
   writeMbarrier(cta, offset, barrier.pack());
   if (completed)

@@ -85,6 +85,8 @@ void Sm::finish(Warp &warp) {
   Cta &cta = *warp.cta;
   if (--cta.unfinishedWarps == 0)
     ++finishedCtas;
+  if (cta.cluster)
+    cta.cluster->mayBeComplete.store(true, std::memory_order_relaxed);
   cta.endCycle = std::max(cta.endCycle, now + 1);
   lastCycle = std::max(lastCycle, now + 1);
   releaseForExit(cta);

@@ -3,6 +3,7 @@
 #ifndef KPERFIR_SIMT_EXEC_CTA_H
 #define KPERFIR_SIMT_EXEC_CTA_H
 
+#include "Simt/Exec/Cluster.h"
 #include "Simt/Exec/Memory.h"
 #include "Simt/Exec/Warp.h"
 
@@ -34,6 +35,8 @@ struct MbarrierWaiter {
 
 struct Cta {
   uint32_t linear = 0;
+  uint32_t rank = 0;                // in its cluster
+  std::shared_ptr<Cluster> cluster; // null: the CTA is alone
   std::vector<std::unique_ptr<Warp>> warps;
   SharedMemory shared;
   std::vector<uint8_t> local; // localBytes for each thread

@@ -207,6 +207,24 @@ void loadParam(ExecContext &context, const MicroOp &op, LaneMask active) {
       words, active);
 }
 
+// --- clusters ----------------------------------------------------------------
+
+/// The same place in the shared memory of another CTA.
+LANE u32 mapAddress(u32 address, u32 rank) {
+  return (address & kSharedOffsetMask) | (rank + 1) << kSharedRankShift;
+}
+
+template <class Word>
+void ctaRank(ExecContext &context, const MicroOp &op, LaneMask active) {
+  auto *addresses = reinterpret_cast<const Word *>(context.src(op.src[0]));
+  alignas(64) u32 result[kWarpSize];
+  for (unsigned i = 0; i < kWarpSize; ++i) {
+    u32 rank = static_cast<u32>(addresses[i]) >> kSharedRankShift;
+    result[i] = rank ? rank - 1 : context.specials->clusterCtarank;
+  }
+  blend<1>(context.dst(op.dst[0]), result, active);
+}
+
 LANE bool isWindow(u64 address, u64 window) {
   return (address & kWindowMask) == window;
 }
@@ -223,6 +241,12 @@ LANE bool isWindow(u64 address, u64 window) {
     {"isspacep." SPACE, lane<[](u64 a) -> bool { return isWindow(a, BASE); }>, Opcode::IsSpaceP, kPredicate}
 
 constexpr Semantics kTable[] = {
+    {"mapa.shared::cluster.u32", lane<[](u32 a, u32 rank) -> u32 { return mapAddress(a, rank); }>, Opcode::Mapa, kInt},
+    {"mapa.shared::cluster.u64", lane<[](u64 a, u32 rank) -> u64 { return mapAddress(static_cast<u32>(a), rank); }>, Opcode::Mapa, kInt64},
+    {"mapa.u64", lane<[](u64 a, u32 rank) -> u64 { return kSharedWindow + mapAddress(static_cast<u32>(a), rank); }>, Opcode::Mapa, kInt64},
+    {"getctarank.shared::cluster.u32", {"w=w", ctaRank<u32>}, Opcode::Mapa, kInt},
+    {"getctarank.shared::cluster.u64", {"w=d", ctaRank<u64>}, Opcode::Mapa, kInt},
+    {"getctarank.u64", {"w=d", ctaRank<u64>}, Opcode::Mapa, kInt},
     {"mov.pred", {"p=p", movPredicate}, Opcode::Mov, kMov},
     MOV("b16", u16), MOV("u16", u16), MOV("s16", u16), MOV("f16", u16), MOV("bf16", u16),
     MOV("b32", u32), MOV("u32", u32), MOV("s32", u32), MOV("f32", u32),

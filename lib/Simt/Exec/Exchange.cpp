@@ -4,6 +4,7 @@
 
 #include "Simt/Exec/AsyncCopy.h"
 #include "Simt/Exec/Atomic.h"
+#include "Simt/Exec/BulkExchange.h"
 #include "Simt/Exec/Transfer.h"
 
 #include <algorithm>
@@ -77,6 +78,11 @@ void Exchange::execute(Sm &sm, GlobalRequest &request, uint64_t end) {
   case GlobalRequest::Kind::AsyncArrive:
     request.done = sm.answerArrive(request, end);
     break;
+  case GlobalRequest::Kind::Remote:
+    return sm.executeRemote(request, end);
+  case GlobalRequest::Kind::BulkCopy:
+    return sm.answerBulk(
+        request, BulkExchange(launch, system, sm, request).run(end), end);
   }
   // SMs are past the cycles before `end`.
   sm.answer(request, std::max(request.done, end));

@@ -20,7 +20,15 @@ class Warp;
 struct GlobalRange;
 
 struct GlobalRequest {
-  enum class Kind : uint8_t { Load, Store, Atomic, AsyncCopy, AsyncArrive };
+  enum class Kind : uint8_t {
+    Load,
+    Store,
+    Atomic,
+    AsyncCopy,
+    AsyncArrive,
+    BulkCopy,
+    Remote, // shared memory of another CTA of the cluster
+  };
 
   uint64_t cycle = 0; // when it leaves the SM
   Warp *warp = nullptr;
@@ -35,8 +43,8 @@ struct GlobalRequest {
   uint32_t bytes = 0;      // per lane
   uint32_t log = 0;        // entry to complete
   uint64_t done = 0;       // set by the exchange
-  uint64_t group = 0;      // AsyncCopy: serial of its group
-  size_t data = 0; // Store, Atomic, AsyncCopy: begin in RequestQueue::data
+  uint64_t group = 0;      // AsyncCopy, BulkCopy: serial of its group
+  size_t data = 0; // operands, if it has any: begin in RequestQueue::data
   alignas(64) uint64_t address[kWarpSize];
 };
 

@@ -7,6 +7,7 @@
 #include "Simt/Exec/MatrixKernels.h"
 #include "Simt/Exec/Memory.h"
 #include "Simt/Exec/Program.h"
+#include "Simt/Exec/WgmmaKernels.h"
 #include "Simt/Timing/Chip.h"
 
 #include <array>
@@ -30,8 +31,9 @@ struct Launch {
   const Program *program = nullptr;
   const Chip *chip = nullptr;
   GlobalMemory *memory = nullptr;
-  std::vector<OpCost> costs;         // by pc
-  std::vector<MmaKernel> mmaKernels; // by Program::mmas
+  std::vector<OpCost> costs;             // by pc
+  std::vector<MmaKernel> mmaKernels;     // by Program::mmas
+  std::vector<WgmmaKernel> wgmmaKernels; // by Program::wgmmas
   std::vector<uint8_t> params;
   std::array<uint32_t, 3> grid = {1, 1, 1};
   std::array<uint32_t, 3> block = {1, 1, 1};
@@ -44,7 +46,12 @@ struct Launch {
   uint64_t seed = 0;
   bool timing = true;
   bool log = false;
+  /// It has clusters, if only of one CTA each.
+  bool usesClusters = false;
 
+  uint32_t ctasPerCluster() const {
+    return cluster[0] * cluster[1] * cluster[2];
+  }
   uint64_t ctaCount() const { return uint64_t(grid[0]) * grid[1] * grid[2]; }
 };
 

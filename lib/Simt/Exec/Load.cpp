@@ -305,6 +305,8 @@ private:
     op.slotBegin = static_cast<uint32_t>(program->scoreboard.size());
     std::vector<uint16_t> reads, writes;
     for (const Reference &reference : source.references) {
+      if (reference.isImplicit)
+        continue;
       unsigned rows = lowering.registers[reference.reg].rows;
       uint32_t first = rowOf(op, source, reference);
       uint32_t slot = rows == 0 ? program->numRows + first : first;

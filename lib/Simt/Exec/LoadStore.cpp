@@ -69,8 +69,13 @@ void Sm::load(Warp &warp, const MicroOp &op, LaneMask active) {
   case Space::Global:
     return loadGlobal(warp, op, active, addresses);
   case Space::Shared:
-  case Space::SharedCluster:
     return loadShared(warp, op, active, addresses);
+  case Space::SharedCluster:
+    if (LaneMask remote = splitRemote(warp, active, addresses)) {
+      accessRemote(warp, op, remote, addresses, {});
+      active &= ~remote;
+    }
+    return active ? loadShared(warp, op, active, addresses) : void();
   case Space::Local:
     return accessLocal(warp, op, active, addresses);
   case Space::Param:
@@ -80,8 +85,13 @@ void Sm::load(Warp &warp, const MicroOp &op, LaneMask active) {
   }
   // Lanes may address different spaces; the slowest decides when all are ready.
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kSharedWindow)) {
-    loadShared(warp, op, lanes, addresses);
     active &= ~lanes;
+    if (LaneMask remote = splitRemote(warp, lanes, addresses)) {
+      accessRemote(warp, op, remote, addresses, {});
+      lanes &= ~remote;
+    }
+    if (lanes)
+      loadShared(warp, op, lanes, addresses);
   }
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kLocalWindow)) {
     accessLocal(warp, op, lanes, addresses);
@@ -104,8 +114,13 @@ void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {
   case Space::Global:
     return storeGlobal(warp, op, active, addresses);
   case Space::Shared:
-  case Space::SharedCluster:
     return storeShared(warp, op, active, addresses);
+  case Space::SharedCluster:
+    if (LaneMask remote = splitRemote(warp, active, addresses)) {
+      storeRemote(warp, op, remote, addresses);
+      active &= ~remote;
+    }
+    return active ? storeShared(warp, op, active, addresses) : void();
   case Space::Local:
     return accessLocal(warp, op, active, addresses);
   case Space::Param:
@@ -113,8 +128,13 @@ void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {
     break;
   }
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kSharedWindow)) {
-    storeShared(warp, op, lanes, addresses);
     active &= ~lanes;
+    if (LaneMask remote = splitRemote(warp, lanes, addresses)) {
+      storeRemote(warp, op, remote, addresses);
+      lanes &= ~remote;
+    }
+    if (lanes)
+      storeShared(warp, op, lanes, addresses);
   }
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kLocalWindow)) {
     accessLocal(warp, op, lanes, addresses);

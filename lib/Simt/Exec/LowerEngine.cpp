@@ -8,6 +8,7 @@
 
 #include "Simt/Exec/Access.h"
 #include "Simt/Exec/Lowering.h"
+#include "Simt/Exec/Mbarrier.h"
 #include "Simt/Exec/Types.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace kperfir::simt {
 namespace {
 
 constexpr Timing kBarrier{Pipe::Branch, LatencyClass::Barrier};
+constexpr Timing kCluster{Pipe::Branch, LatencyClass::Cluster};
 constexpr Timing kMbarrier{Pipe::Lsu, LatencyClass::Mbarrier};
 constexpr Timing kNothing{Pipe::None, LatencyClass::Nop};
 
@@ -46,6 +48,16 @@ const Lowering::Rule Lowering::kEngineRules[] = {
     {"stmatrix", &Lowering::storeMatrix},
     {"movmatrix", &Lowering::moveMatrix},
     {"mma.sync", &Lowering::multiply},
+    {"wgmma.mma_async", &Lowering::wgmma},
+    {"wgmma.fence", &Lowering::wgmmaGroup},
+    {"wgmma.commit_group", &Lowering::wgmmaGroup},
+    {"wgmma.wait_group", &Lowering::wgmmaGroup},
+    {"cp.async.bulk", &Lowering::bulkCopy},
+    {"cp.reduce.async.bulk", &Lowering::bulkCopy},
+    {"cp.async.bulk.commit_group", &Lowering::bulkGroup},
+    {"cp.async.bulk.wait_group", &Lowering::bulkGroup},
+    {"tensormap.replace", &Lowering::tensormapReplace},
+    {"tensormap.cp_fenceproxy", &Lowering::tensormapCopy},
     {"call", &Lowering::systemCall},
     {"nanosleep", &Lowering::sleep},
     {"trap", &Lowering::trap},
@@ -132,7 +144,7 @@ void Lowering::clusterBarrier() {
   access.scope = MemScope::Cluster;
   VirtualOp &op =
       emit(parts[2] == "arrive" ? Opcode::ClusterArrive : Opcode::ClusterWait,
-           OpKind::Barrier, kBarrier);
+           OpKind::Barrier, kCluster);
   for (size_t i = 3; i < parts.size(); ++i)
     if (parts[i] == "aligned")
       op.op.flags |= kAligned;
@@ -150,13 +162,17 @@ void Lowering::mbarrier() {
   access.sem = what == "arrive" || what == "arrive_drop" ? MemSem::Release
                                                          : MemSem::Acquire;
   access.scope = MemScope::Cta;
-  unsigned variant = what == "arrive_drop" ? 3 : 0;
+  bool isDrop = what == "arrive_drop";
+  MbarrierArrival arrival =
+      isDrop ? MbarrierArrival::Drop : MbarrierArrival::Plain;
   bool isParity = false;
   for (size_t i = 2; i < parts.size(); ++i) {
     if (parts[i] == "noComplete")
-      variant = 1;
+      arrival = isDrop ? MbarrierArrival::DropNoComplete
+                       : MbarrierArrival::NoComplete;
     else if (parts[i] == "expect_tx")
-      variant = 2;
+      arrival =
+          isDrop ? MbarrierArrival::DropExpectTx : MbarrierArrival::ExpectTx;
     else if (parts[i] == "parity")
       isParity = true;
     else if (!access.take(parts[i]))
@@ -174,13 +190,14 @@ void Lowering::mbarrier() {
   }
   bool isArrive = what == "arrive" || what == "arrive_drop";
   bool isWait = what == "test_wait" || what == "try_wait";
-  Opcode opcode = isArrive              ? Opcode::MbarrierArrive
-                  : what == "test_wait" ? Opcode::MbarrierTestWait
-                  : what == "try_wait"  ? Opcode::MbarrierTryWait
-                  : what == "init"      ? Opcode::MbarrierInit
-                  : what == "inval"     ? Opcode::MbarrierInval
-                  : what == "expect_tx" ? Opcode::MbarrierExpectTx
-                                        : Opcode::Invalid;
+  Opcode opcode = isArrive                ? Opcode::MbarrierArrive
+                  : what == "test_wait"   ? Opcode::MbarrierTestWait
+                  : what == "try_wait"    ? Opcode::MbarrierTryWait
+                  : what == "init"        ? Opcode::MbarrierInit
+                  : what == "inval"       ? Opcode::MbarrierInval
+                  : what == "expect_tx"   ? Opcode::MbarrierExpectTx
+                  : what == "complete_tx" ? Opcode::MbarrierCompleteTx
+                                          : Opcode::Invalid;
   if (opcode == Opcode::Invalid)
     unsupported();
   bool hasResult = isWait || (isArrive && operandCount() > 0 &&
@@ -197,13 +214,14 @@ void Lowering::mbarrier() {
   if (operandCount() > at + 2)
     second = source(operand(at + 2), 'w');
   bool needsValue = opcode == Opcode::MbarrierInit ||
-                    opcode == Opcode::MbarrierExpectTx || isWait;
+                    opcode == Opcode::MbarrierExpectTx ||
+                    opcode == Opcode::MbarrierCompleteTx || isWait;
   if (needsValue && !first)
     malformed("an operand is missing");
   VirtualOp &op = emit(opcode, OpKind::Barrier, kMbarrier);
   access.store(op.op);
   setAddress(op, base, operand(at));
-  op.op.sub = static_cast<uint8_t>(variant);
+  op.op.sub = static_cast<uint8_t>(arrival);
   if (isParity)
     op.op.flags |= kParity;
   write(op, Slot::Dst0, result);

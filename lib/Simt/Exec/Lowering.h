@@ -101,6 +101,15 @@ private:
   void storeMatrix();
   void moveMatrix();
   void multiply();
+  // LowerSm90.cpp
+  void wgmma();
+  void wgmmaScales(WgmmaShape &shape);
+  void wgmmaGroup();
+  void bulkCopy();
+  void bulkGroup();
+  void tensormapReplace();
+  void tensormapCopy();
+
   void systemCall();
   void sleep();
   void trap();

@@ -40,6 +40,8 @@ public:
       uint64_t end = begin + step;
       pool.run(sms.size(), [&](size_t i) { sms[i]->run(end); });
       exchange.run(sms, end);
+      for (const std::shared_ptr<Cluster> &cluster : clusters)
+        completeClusterBarrier(*cluster, *launch.chip, end);
       replaceFinished(end);
       checkLimits();
     }
@@ -50,6 +52,8 @@ private:
   /// Breadth first: one CTA per SM, then a second one, and so on.
   void placeFirst() {
     uint64_t start = options.startCycle + launch.chip->ctaLaunchCycles;
+    if (launch.usesClusters)
+      return placeClusters(start);
     for (uint32_t round = 0; round < occupancy.ctasPerSm; ++round)
       for (const std::unique_ptr<Sm> &sm : sms)
         if (nextCta < launch.ctaCount())
@@ -71,11 +75,41 @@ private:
     std::stable_sort(
         places.begin(), places.end(),
         [](const Place &a, const Place &b) { return a.cycle < b.cycle; });
+    if (launch.usesClusters && !places.empty())
+      placeClusters(
+          std::max(end, places.back().cycle + launch.chip->ctaLaunchCycles));
     for (const Place &place : places)
-      if (nextCta < launch.ctaCount())
+      if (nextCta < launch.ctaCount() && !launch.usesClusters)
         place.sm->place(
             nextCta++,
             std::max(end, place.cycle + launch.chip->ctaLaunchCycles));
+  }
+
+  /// Places whole clusters while there is room, each on the SMs with the fewest
+  /// CTAs.
+  void placeClusters(uint64_t cycle) {
+    std::erase_if(clusters, [](const std::shared_ptr<Cluster> &cluster) {
+      return std::all_of(cluster->members.begin(), cluster->members.end(),
+                         [](const ClusterMember &m) { return !m.cta; });
+    });
+    uint32_t size = launch.ctasPerCluster();
+    while (nextCta < launch.ctaCount() &&
+           residentCtas() + size <= sms.size() * occupancy.ctasPerSm) {
+      auto cluster = std::make_shared<Cluster>();
+      for (uint32_t rank = 0; rank < size; ++rank) {
+        Sm &sm = **std::min_element(
+            sms.begin(), sms.end(),
+            [](const std::unique_ptr<Sm> &a, const std::unique_ptr<Sm> &b) {
+              return a->residentCtas() < b->residentCtas();
+            });
+        Cta &cta = sm.place(ctaOfCluster(launch, nextCta / size, rank), cycle);
+        cta.cluster = cluster;
+        cta.rank = rank;
+        cluster->members.push_back({&sm, &cta});
+      }
+      nextCta += size;
+      clusters.push_back(std::move(cluster));
+    }
   }
 
   void checkLimits() {
@@ -132,6 +166,7 @@ private:
   Exchange exchange;
   WorkerPool pool;
   std::vector<std::unique_ptr<Sm>> sms;
+  std::vector<std::shared_ptr<Cluster>> clusters; // with resident CTAs
   uint64_t nextCta = 0;
   std::chrono::steady_clock::time_point lastInterrupt =
       std::chrono::steady_clock::now();

@@ -2,6 +2,7 @@
 
 #include "Simt/Exec/Memory.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace kperfir::simt {
@@ -92,6 +93,31 @@ std::string GlobalMemory::describeNeighbours(uint64_t address) const {
             std::to_string(after.end - after.begin) + " bytes)";
   }
   return text.empty() ? "no memory is mapped" : text;
+}
+
+void SharedMemory::markWritten(uint32_t offset, uint32_t count, bool isSet) {
+  for (uint32_t step; count; offset += step, count -= step) {
+    // Whole bytes of the bit map at once, where it begins with one.
+    if (offset % 8 == 0 && count >= 8) {
+      step = count & ~7u;
+      std::memset(&written[offset >> 3], isSet ? 0xFF : 0, step / 8);
+      continue;
+    }
+    step = std::min(count, 8 - offset % 8);
+    if (isSet)
+      setWritten(offset, step);
+    else
+      clearWritten(offset, step);
+  }
+}
+
+bool SharedMemory::allWritten(uint32_t offset, uint32_t count) const {
+  for (uint32_t step; count; offset += step, count -= step) {
+    step = std::min(count, 32u);
+    if (!isWritten(offset, step))
+      return false;
+  }
+  return true;
 }
 
 void SharedMemory::reset(uint32_t newBytes) {

@@ -101,6 +101,9 @@ public:
     uint64_t word = load(offset) & ~bits;
     std::memcpy(&written[offset >> 3], &word, sizeof word);
   }
+  /// The same for any number of bytes.
+  void markWritten(uint32_t offset, uint32_t count, bool isWritten);
+  bool allWritten(uint32_t offset, uint32_t count) const;
   /// Bit per byte, for vectorised checks; padded by 8 bytes.
   const uint8_t *writtenBits() const { return written.data(); }
   uint8_t *writtenBits() { return written.data(); }

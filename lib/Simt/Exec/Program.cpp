@@ -122,6 +122,7 @@ constexpr const char *kOpcodes[] = {
     "mbarrier.test_wait",
     "mbarrier.try_wait",
     "mbarrier.pending_count",
+    "mbarrier.complete_tx",
     "cp.async",
     "cp.async.commit_group",
     "cp.async.wait_group",
@@ -131,6 +132,15 @@ constexpr const char *kOpcodes[] = {
     "stmatrix",
     "mma",
     "movmatrix",
+    "wgmma",
+    "wgmma.fence",
+    "wgmma.commit_group",
+    "wgmma.wait_group",
+    "cp.async.bulk",
+    "cp.async.bulk.commit_group",
+    "cp.async.bulk.wait_group",
+    "tensormap.replace",
+    "tensormap.cp_fenceproxy",
     "printf",
     "assertfail",
 };
@@ -146,7 +156,8 @@ constexpr const char *kLatencies[] = {
     "vote",       "match",      "redux",      "branch",       "barrier",
     "fence",      "load",       "store",      "atomic",       "load-param",
     "ldmatrix",   "stmatrix",   "async-copy", "async-group",  "mbarrier",
-    "mma",        "syscall",    "nop",
+    "mma",        "syscall",    "nop",        "wgmma",        "bulk-copy",
+    "bulk-group", "tensormap",  "cluster",
 };
 static_assert(std::size(kLatencies) == kNumLatencyClasses);
 

@@ -72,12 +72,15 @@ inline constexpr uint32_t kNoPc = 0xFFFFFFFFu;
 
 // Generic addresses. Global memory is addressed by host address; the windows
 // lie outside every canonical user address, so a space is known from the value.
-// Shared: kSharedWindow + (cluster CTA rank << 32) + offset; rank 0 = itself
-// when the kernel has no clusters. cvta and isspacep are Register ops.
+// Shared: kSharedWindow + address. An address in shared memory has 32 bits: the
+// offset, and above it 1 + the rank of the CTA in its cluster that mapa has
+// named, or 0 for the CTA's own memory. cvta and isspacep are Register ops.
 inline constexpr uint64_t kSharedWindow = 0x4000'0000'0000'0000;
 inline constexpr uint64_t kLocalWindow = 0x4001'0000'0000'0000;
 inline constexpr uint64_t kParamWindow = 0x4002'0000'0000'0000;
 inline constexpr uint64_t kWindowMask = 0xFFFF'0000'0000'0000;
+inline constexpr unsigned kSharedRankShift = 24;
+inline constexpr uint32_t kSharedOffsetMask = (1u << kSharedRankShift) - 1;
 
 enum class Type : uint8_t {
   None,
@@ -136,6 +139,7 @@ enum class OpKind : uint8_t {
   Barrier,  // Bar*, BarWarpSync, Mbarrier*, barrier.cluster
   Async,    // cp.async and its groups
   Matrix,   // LdMatrix, StMatrix, Mma
+  Bulk,     // Wgmma*, Bulk*, Tensormap*: what sm_90 does asynchronously
   Syscall,  // Printf, AssertFail
 };
 
@@ -260,6 +264,7 @@ enum class Opcode : uint16_t {
                     // kParity
   MbarrierTryWait,  // the same; src[2] = suspend time hint or kNoRow
   MbarrierPendingCount, // dst[0], src[1] = state
+  MbarrierCompleteTx,   // address, src[1] = bytes
   // --- Async -----------------------------------------------------------------
   CpAsync, // address = shared destination; source: src[1] (64-bit row unless
            //   kSource32) + int32_t(ext); width = cp-size; src[2] = src-size
@@ -276,6 +281,19 @@ enum class Opcode : uint16_t {
   StMatrix, // address; width; pool[0..width) = value rows; kTranspose
   Mma, // imm = index in Program::mmas; pool = D rows, A rows, B rows, C rows
   MovMatrix, // dst[0], src[0] (.trans)
+  // --- Bulk: the asynchronous units of sm_90 ---------------------------------
+  Wgmma, // imm = index in Program::wgmmas; pool = D rows, then A rows if A is
+         // in registers; src[0] = descriptor of A, src[1] = descriptor of B;
+         // predSrc() = scale-d or kNoPredicate
+  WgmmaFence,
+  WgmmaCommitGroup,
+  WgmmaWaitGroup, // imm = pending groups allowed
+  BulkCopy,       // imm = index in Program::bulkCopies; pool = BulkOperand rows
+  BulkCommitGroup,
+  BulkWaitGroup,    // imm = pending groups allowed; sub = 1: .read
+  TensormapReplace, // address in shared memory; sub = TensormapField; width =
+                    // dimension; src[1] = value
+  TensormapCopy,    // address = global destination; src[1] = shared source
   // --- Syscall ---------------------------------------------------------------
   Printf,     // src[0] = format address, src[1] = arguments address (64-bit,
               // generic); dst[0] = result
@@ -371,9 +389,18 @@ enum class LatencyClass : uint8_t {
   Mma,
   Syscall,
   Nop,
+  // From sm_90 on: chip files of older ones do not have them.
+  Wgmma,
+  BulkCopy,
+  BulkGroup,
+  Tensormap,
+  Cluster,
 };
 inline constexpr unsigned kNumLatencyClasses =
-    static_cast<unsigned>(LatencyClass::Nop) + 1;
+    static_cast<unsigned>(LatencyClass::Cluster) + 1;
+inline bool needsSm90(LatencyClass latency) {
+  return latency > LatencyClass::Nop;
+}
 /// Key of the class in chip files ("int-div-32").
 const char *latencyClassName(LatencyClass latency);
 const char *pipeName(Pipe pipe);
@@ -510,6 +537,57 @@ struct MmaShape {
   bool satfinite = false;
 };
 
+/// Form of one wgmma.mma_async, m64 n k. The pool has numD + numA rows.
+struct WgmmaShape {
+  uint16_t n = 0, k = 0;
+  Type typeD = Type::None, typeA = Type::None, typeB = Type::None;
+  uint8_t numD = 0, numA = 0; // registers per thread; numA = 0: A is in memory
+  bool negateA = false, negateB = false;
+  bool transposeA = false, transposeB = false; // M or N is contiguous
+  bool satfinite = false;
+  bool scaleD = true; // what a constant scale-d says
+};
+
+/// Operands of a BulkCopy: places in its part of the pool, kNoRow when absent.
+enum class BulkOperand : uint8_t {
+  Shared,    // address: destination of a load, source of a store
+  Map,       // tensor map, or the address in global memory without one
+  Mbarrier,  // address
+  Source,    // shared source of a copy between CTAs
+  Bytes,     // without a tensor map
+  CtaMask,   // .multicast::cluster
+  Coordinate // and the four after it; of gather4 and scatter4: column, 4 rows
+};
+inline constexpr unsigned kBulkOperands =
+    static_cast<unsigned>(BulkOperand::Coordinate) + 5;
+
+/// Form of one cp.async.bulk or cp.reduce.async.bulk statement.
+struct BulkCopyShape {
+  enum class Direction : uint8_t { Load, Store, Reduce, ToCluster, Prefetch };
+  Direction direction = Direction::Load;
+  bool isTensor = false;
+  bool usesRows = false; // gather4, scatter4
+  uint8_t dimensions = 0;
+  AtomicOp reduction = AtomicOp::Add;
+  Type type = Type::None;    // Reduce without a tensor map
+  uint16_t wideOperands = 0; // bit per BulkOperand: its row is 64 bits wide
+  int32_t offset[kBulkOperands] = {}; // added to addresses
+};
+
+/// What tensormap.replace sets.
+enum class TensormapField : uint8_t {
+  GlobalAddress,
+  Rank,
+  BoxDim,
+  GlobalDim,
+  GlobalStride,
+  ElementStride,
+  ElementType,
+  Interleave,
+  Swizzle,
+  Fill,
+};
+
 /// One PTX instruction, for diagnostics and for logs.
 struct Instruction {
   std::string text;     // one line, as written, guard included, no comment
@@ -562,6 +640,8 @@ struct Program {
   std::vector<RowIndex> pool;          // out-of-line operands
   std::vector<uint32_t> branchTargets; // BrxIdx
   std::vector<MmaShape> mmas;
+  std::vector<WgmmaShape> wgmmas;
+  std::vector<BulkCopyShape> bulkCopies;
   std::vector<uint16_t> scoreboard;
 
   uint32_t numRows = 0;

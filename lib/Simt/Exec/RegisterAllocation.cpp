@@ -282,6 +282,8 @@ private:
 
   void assign(VirtualOp &op) const {
     for (const Reference &reference : op.references) {
+      if (reference.isImplicit)
+        continue;
       auto row = static_cast<RowIndex>(rows[reference.reg]);
       switch (reference.slot) {
       case Slot::Dst0:

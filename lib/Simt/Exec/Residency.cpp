@@ -14,7 +14,7 @@ uint64_t hashSeed(uint64_t seed, uint64_t a, uint64_t b) {
 }
 } // namespace
 
-void Sm::place(uint64_t linearCta, uint64_t cycle) {
+Cta &Sm::place(uint64_t linearCta, uint64_t cycle) {
   std::unique_ptr<Cta> cta;
   if (spareCtas.empty()) {
     cta = std::make_unique<Cta>();
@@ -26,6 +26,7 @@ void Sm::place(uint64_t linearCta, uint64_t cycle) {
   }
   initialise(*cta, linearCta, cycle);
   ctas.push_back(std::move(cta));
+  return *ctas.back();
 }
 
 void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
@@ -39,6 +40,8 @@ void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
   cta.unfinishedWarps = launch.warpsPerCta;
   cta.blockedWarps = cta.pendingEvents = 0;
   cta.endCycle = 0;
+  cta.cluster = nullptr;
+  cta.rank = 0;
 
   const auto &[gridX, gridY, gridZ] = launch.grid;
   uint32_t ctaid[3] = {static_cast<uint32_t>(linear % gridX),
@@ -61,9 +64,8 @@ void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
       specials.ntid[i] = launch.block[i];
       specials.ctaid[i] = ctaid[i];
       specials.nctaid[i] = launch.grid[i];
-      specials.clusterid[i] = ctaid[i];
-      specials.nclusterid[i] = launch.grid[i];
     }
+    describeCluster(launch, specials);
     specials.warpid = index;
     specials.nwarpid = launch.warpsPerCta;
     specials.smid = id;
@@ -144,6 +146,8 @@ std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
     if (cta->unfinishedWarps || cta->pendingEvents)
       continue;
     delist(*cta);
+    if (cta->cluster)
+      cta->cluster->members[cta->rank].cta = nullptr;
     finished.push_back(std::move(cta));
   }
   std::erase(ctas, nullptr);

@@ -158,6 +158,9 @@ void Sm::issue(Warp &warp) {
   case OpKind::Matrix:
     executeMatrix(warp, op, active);
     break;
+  case OpKind::Bulk:
+    executeBulk(warp, op, active);
+    break;
   case OpKind::Syscall:
     executeSyscall(warp, op, active);
     break;
@@ -245,9 +248,10 @@ void Sm::answer(GlobalRequest &request, uint64_t done) {
   switch (request.kind) {
   case GlobalRequest::Kind::Load:
   case GlobalRequest::Kind::Atomic:
+  case GlobalRequest::Kind::Remote:
     for (uint16_t slot : program.writes(program.ops[request.pc]))
       warp.ready[slot] = done;
-    if (request.kind == GlobalRequest::Kind::Load)
+    if (program.ops[request.pc].opcode == Opcode::Ld)
       break;
     [[fallthrough]];
   case GlobalRequest::Kind::Store:
@@ -261,6 +265,7 @@ void Sm::answer(GlobalRequest &request, uint64_t done) {
     break;
   }
   case GlobalRequest::Kind::AsyncArrive:
+  case GlobalRequest::Kind::BulkCopy: // answerBulk
     break;
   }
   lastCycle = std::max(lastCycle, done);

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,7 @@ public:
   Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes);
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
-  void place(uint64_t linearCta, uint64_t cycle);
+  Cta &place(uint64_t linearCta, uint64_t cycle);
   /// Issues everything that can issue before `end`. Errors are kept in `error`.
   void run(uint64_t end);
   /// Asks the host for what run(end) will touch: first the warps, then, some
@@ -84,9 +85,28 @@ public:
   uint64_t answerArrive(const GlobalRequest &request, uint64_t earliest);
   /// Lets warps go on whose answers have come, and empties the queue.
   void endExchange();
+  /// A bulk copy has been executed.
+  void answerBulk(const GlobalRequest &request, const BulkTimes &times,
+                  uint64_t earliest);
+  /// Shared memory of `cta`, which is here, will be filled at `cycle`.
+  void scheduleFill(Cta &cta, const BulkFill &fill, uint64_t cycle);
+  /// The CTA that an address in shared memory belongs to; none if it does not
+  /// exist.
+  ClusterMember memberAt(const Warp &warp, uint32_t address);
+  /// Executes an access to other CTAs of the cluster, and answers it.
+  void executeRemote(GlobalRequest &request, uint64_t earliest);
+  /// An mbarrier of `cta`, which is here, will change at `cycle`.
+  void scheduleArrival(Cta &cta, const MicroOp &op, uint32_t offset,
+                       uint32_t count, uint64_t cycle);
+  /// Whether its warps have executed so many barrier.cluster.arrive; `last`
+  /// becomes the cycle of the last one if that is later.
+  static bool hasArrivedAtCluster(const Cta &cta, uint64_t barriers,
+                                  uint64_t &last);
+  void releaseFromCluster(Cta &cta, uint64_t cycle);
   /// Sectors asked for by loads: read by the exchange, which fills them.
   Cache l1;
   uint64_t portFree = 0; // from L2 to this SM
+  uint64_t tmaFree = 0;  // its unit for bulk copies
   /// CTAs that have finished since the last call.
   std::vector<std::unique_ptr<Cta>> takeFinished();
   /// Gives a finished CTA's storage back.
@@ -112,6 +132,7 @@ public:
 private:
   struct SubCore {
     uint64_t next = kNever; // nothing can issue before
+    uint64_t wgmmaFree = 0; // its tensor core, for wgmma
     Warp *last = nullptr;   // greedy: it goes first
     std::array<uint64_t, kNumPipes> pipeFree{};
     // By age (or by the seed's order); parallel.
@@ -127,8 +148,11 @@ private:
     Warp *warp;
     uint32_t mbarrier;
     uint32_t arrivals;
-    uint64_t group; // copies up to here are complete: all of older groups,
-    size_t spans;   // and so many of this one
+    uint64_t group;     // copies up to here are complete: all of older groups,
+    size_t spans;       // and so many of this one
+    Cta *cta = nullptr; // of a bulk copy, which has no warp
+    BulkFill fill;
+    const MicroOp *remote = nullptr; // of an arrival from another CTA
     bool operator<(const Event &other) const {
       return cycle != other.cycle ? cycle > other.cycle : order > other.order;
     }
@@ -227,6 +251,11 @@ private:
   void writeMbarrier(Cta &cta, uint32_t offset, uint64_t word);
   void arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals);
   void addPendingArrivals(Cta &cta, uint32_t offset, uint32_t arrivals);
+  void completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes);
+  /// Everything but init, inval and waits; true if the phase had arrivals
+  /// enough left.
+  bool applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
+                       uint32_t count);
   void wakeWaiters(Cta &cta, uint32_t offset);
 
   // AsyncCopy.cpp
@@ -239,6 +268,41 @@ private:
   void retireGroups(Warp &warp, uint64_t serial);
   void schedule(Event event, uint64_t cycle);
   void runEvents(uint64_t cycle);
+
+  // Bulk.cpp
+  void executeBulk(Warp &warp, const MicroOp &op, LaneMask active);
+  void bulkCopy(Warp &warp, const MicroOp &op, LaneMask active);
+  void waitBulkGroup(Warp &warp, const MicroOp &op);
+  /// Cycle at which what the warp waits for is there, or kUnresolved.
+  uint64_t bulkGroupsDone(const Warp &warp) const;
+  void retireBulkGroups(Warp &warp);
+  void finishFill(const Event &event);
+  void tensormapReplace(Warp &warp, const MicroOp &op, LaneMask active);
+  void tensormapCopy(Warp &warp, const MicroOp &op, LaneMask active);
+
+  // Cluster.cpp
+  void clusterBarrier(Warp &warp, const MicroOp &op, LaneMask active);
+  /// Lanes that address another CTA. Addresses of the CTA's own become offsets.
+  LaneMask splitRemote(const Warp &warp, LaneMask active,
+                       Addresses &addresses) const;
+  void accessRemote(Warp &warp, const MicroOp &op, LaneMask lanes,
+                    const Addresses &addresses,
+                    std::span<const uint8_t> operands);
+  void storeRemote(Warp &warp, const MicroOp &op, LaneMask lanes,
+                   const Addresses &addresses);
+  void updateRemoteMbarrier(Warp &warp, const MicroOp &op, LaneMask lanes,
+                            const Addresses &addresses);
+  uint8_t *remoteBytes(const GlobalRequest &request, unsigned lane,
+                       unsigned bytes, ClusterMember &member);
+  void applyRemoteAtomic(const MicroOp &op, uint8_t *memory,
+                         const uint8_t *operand, uint8_t *old) const;
+  void finishArrival(const Event &event);
+
+  // Wgmma.cpp
+  void wgmma(Warp &warp, const MicroOp &op, LaneMask active);
+  void wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active);
+  void gatherWgmma(const Warp &warp, uint64_t descriptor, bool isTransposed,
+                   unsigned first, unsigned count, uint8_t *to) const;
 
   // Matrix.cpp
   void executeMatrix(Warp &warp, const MicroOp &op, LaneMask active);

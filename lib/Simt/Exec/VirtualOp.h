@@ -20,6 +20,8 @@ struct Reference {
   Slot slot = Slot::Dst0;
   bool isDefinition = false;
   uint8_t poolIndex = 0; // within the op's pool entries
+  /// Keeps the register alive, but is no field of the op and not waited for.
+  bool isImplicit = false;
 };
 
 /// Rows a virtual register takes; 0 for a predicate.

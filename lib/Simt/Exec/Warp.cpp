@@ -67,6 +67,12 @@ void Warp::start(LaneMask lanes) {
   groups.clear();
   groups.emplace_back();
   firstGroup = waitedGroups = 0;
+  bulkGroups.clear();
+  bulkGroups.emplace_back();
+  firstBulkGroup = awaitedBulkGroups = 0;
+  wgmmaGroups.assign(1, 0);
+  clusterArrivals = 0;
+  clusterLanes = 0;
 }
 
 void Warp::branch(LaneMask taken, uint32_t target, uint32_t meeting) {

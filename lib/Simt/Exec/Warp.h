@@ -4,6 +4,7 @@
 #ifndef KPERFIR_SIMT_EXEC_WARP_H
 #define KPERFIR_SIMT_EXEC_WARP_H
 
+#include "Simt/Exec/Bulk.h"
 #include "Simt/Exec/Program.h"
 #include "Simt/Timing/Caches.h"
 
@@ -20,6 +21,8 @@ enum class WarpState : uint8_t {
   Memory,   // needs an answer of the next exchange with L2
   Barrier,  // at a bar.sync
   Mbarrier, // in mbarrier.try_wait
+  Bulk,     // in cp.async.bulk.wait_group
+  Cluster,  // in barrier.cluster.wait
   Finished,
 };
 
@@ -79,6 +82,16 @@ public:
 
   std::deque<AsyncGroup> groups; // of cp.async; back() is open
   uint32_t blockedAt = 0; // pc of the instruction that blocks, for reports
+  std::deque<BulkGroup> bulkGroups; // of cp.async.bulk; back() is open
+  uint64_t firstBulkGroup = 0;      // serial number of bulkGroups.front()
+  /// What cp.async.bulk.wait_group waits for: groups below this serial.
+  uint64_t awaitedBulkGroups = 0;
+  bool awaitsBulkReads = false;
+  /// Per group of wgmma, the last one open: when its products are there.
+  std::deque<uint64_t> wgmmaGroups;
+  uint64_t clusterArrivals = 0; // barrier.cluster.arrive executed
+  uint64_t clusterArrivalCycle = 0;
+  LaneMask clusterLanes = 0; // that have arrived while the warp is diverged
   uint32_t barrier = 0;
   uint32_t waitLog = ~0u; // log entry to complete when the wait ends
   WarpSpecials specials;

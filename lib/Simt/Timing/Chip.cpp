@@ -144,6 +144,19 @@ void readUnits(Figures &f, Chip &chip) {
   chip.mmaI8PerCycle = f.positive("mma_i8_per_cycle");
   chip.mmaF64PerCycle = f.positive("mma_f64_per_cycle");
 }
+
+void readSm90(Figures &f, Chip &chip) {
+  chip.wgmmaF16PerCycle = f.positive("wgmma_f16_per_cycle");
+  chip.wgmmaTf32PerCycle = f.positive("wgmma_tf32_per_cycle");
+  chip.wgmmaF8PerCycle = f.positive("wgmma_f8_per_cycle");
+  chip.wgmmaTailCycles = f.whole("wgmma_tail_cycles");
+  chip.wgmmaSharedBytesPerCycle = f.positive("wgmma_shared_bytes_per_cycle");
+  chip.tmaIssueCycles = f.whole("tma_issue_cycles");
+  chip.tmaSetupCycles = f.whole("tma_setup_cycles");
+  chip.tmaBytesPerCycle = f.positive("tma_bytes_per_cycle");
+  chip.clusterLatency = f.positive("cluster_latency");
+  chip.clusterBytesPerCycle = f.positive("cluster_bytes_per_cycle");
+}
 } // namespace
 
 Chip Chip::parse(const std::string &text) {
@@ -158,10 +171,14 @@ Chip Chip::parse(const std::string &text) {
   readResources(figures, chip);
   readMemory(figures, chip);
   readUnits(figures, chip);
+  if (chip.isSm90())
+    readSm90(figures, chip);
   figures.rejectUnused();
 
   Figures instructions(root, "instructions");
   for (unsigned i = 0; i < kNumLatencyClasses; ++i) {
+    if (needsSm90(static_cast<LatencyClass>(i)) && !chip.isSm90())
+      continue;
     const char *key = latencyClassName(static_cast<LatencyClass>(i));
     chip.costs[i].latency = instructions.whole(key, "latency");
     chip.costs[i].interval = instructions.whole(key, "interval");

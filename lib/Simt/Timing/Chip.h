@@ -79,7 +79,21 @@ struct Chip {
   uint32_t mmaI8PerCycle = 0;
   uint32_t mmaF64PerCycle = 0;
 
+  // From compute capability 9.0 on; 0 before.
+  uint32_t wgmmaF16PerCycle = 0; // multiply-adds per cycle and sub-core
+  uint32_t wgmmaTf32PerCycle = 0;
+  uint32_t wgmmaF8PerCycle = 0;          // and of int8
+  uint32_t wgmmaTailCycles = 0;          // from the last product to the result
+  uint32_t wgmmaSharedBytesPerCycle = 0; // of operands, per SM
+  uint32_t tmaIssueCycles = 0;   // between two instructions of one SM's unit
+  uint32_t tmaSetupCycles = 0;   // before its first request
+  uint32_t tmaBytesPerCycle = 0; // that it asks for
+  uint32_t clusterLatency = 0;   // between the SMs of a cluster
+  uint32_t clusterBytesPerCycle = 0;
+
   std::array<InstructionCost, kNumLatencyClasses> costs{};
+
+  bool isSm90() const { return computeCapability >= 90; }
 
   const InstructionCost &cost(LatencyClass latency) const {
     return costs[static_cast<unsigned>(latency)];

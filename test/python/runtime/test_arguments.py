@@ -9,8 +9,9 @@ import pytest
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kperfir.errors import DeviceError, UsageError
-from kperfir.runtime.arguments import TENSOR_MAP_BYTES, pack
+from kperfir.runtime.arguments import pack
 from kperfir.runtime.arrays import simt_array
+from kperfir.runtime.tensor_map import TENSOR_MAP_BYTES
 
 
 def values(signature: dict[str, Any], *arguments: Any) -> list[bytes]:
@@ -91,10 +92,11 @@ def test_pack_descriptor_from_sm90_is_a_tensor_map() -> None:
     parameters = pack({"d": "tensordesc<fp16[8, 16]>"}, [meta], [descriptor])
     tensor_map = parameters.values[0]
     assert len(tensor_map) == TENSOR_MAP_BYTES
-    assert struct.unpack_from("<4sBBBBQB", tensor_map) == (b"KPTM", 2, 1, 2, 6, array.ctypes.data, 0)
+    assert struct.unpack_from("<4s5B7xQ", tensor_map) == (b"KPTM", 1, 6, 1, 0, 0, array.ctypes.data)
     assert struct.unpack_from("<5I", tensor_map, 24) == (32, 16, 1, 1, 1)
-    assert struct.unpack_from("<5Q", tensor_map, 44) == (2, 64, 0, 0, 0)
-    assert struct.unpack_from("<5I", tensor_map, 84) == (16, 8, 1, 1, 1)
+    assert struct.unpack_from("<5I", tensor_map, 44) == (16, 8, 1, 1, 1)
+    assert struct.unpack_from("<5I", tensor_map, 64) == (1, 1, 1, 1, 1)
+    assert struct.unpack_from("<4Q", tensor_map, 88) == (64, 0, 0, 0)
     assert [len(value) for value in parameters.values[1:]] == [4, 4, 8, 8]
 
 

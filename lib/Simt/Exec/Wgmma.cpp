@@ -1,0 +1,216 @@
+//===- Wgmma.cpp - wgmma.mma_async and its groups -------------------------===//
+//
+// The four warps of a warpgroup issue a wgmma each for its own 16 rows, and
+// each has a tensor core of its own, so that a warp's part stands for itself.
+// Values are computed at issue: a program that reads D before it has waited, or
+// writes A or B, differs from one on a GPU; one that waits does not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Simt/Exec/Sm.h"
+#include "Simt/Exec/TensorMap.h"
+#include "Simt/Exec/WgmmaKernels.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kperfir::simt {
+
+namespace baseline {
+WgmmaKernel findWgmma(const WgmmaShape &shape);
+}
+namespace avx2 {
+WgmmaKernel findWgmma(const WgmmaShape &shape);
+}
+namespace avx512 {
+WgmmaKernel findWgmma(const WgmmaShape &shape);
+}
+
+WgmmaKernel findWgmmaKernel(const WgmmaShape &shape, HostIsa isa) {
+  switch (isa) {
+  case HostIsa::Avx512:
+    return avx512::findWgmma(shape);
+  case HostIsa::Avx2:
+    return avx2::findWgmma(shape);
+  case HostIsa::Baseline:
+    break;
+  }
+  return baseline::findWgmma(shape);
+}
+
+namespace {
+constexpr unsigned kUnitBytes = 16;
+constexpr unsigned kCoreRows = 8;
+constexpr unsigned kWarpsPerGroup = 4;
+
+/// A matrix in shared memory, as its descriptor says.
+struct MatrixDescriptor {
+  uint32_t start;
+  uint32_t leading; // byte offsets; which is which depends on the layout
+  uint32_t stride;
+  unsigned baseOffset;
+  TensorSwizzle swizzle;
+
+  explicit MatrixDescriptor(uint64_t bits)
+      : start(static_cast<uint32_t>(bits & 0x3FFF) << 4),
+        leading(static_cast<uint32_t>(bits >> 16 & 0x3FFF) << 4),
+        stride(static_cast<uint32_t>(bits >> 32 & 0x3FFF) << 4),
+        baseOffset(static_cast<unsigned>(bits >> 49 & 7)) {
+    static constexpr TensorSwizzle kModes[] = {
+        TensorSwizzle::None, TensorSwizzle::Bytes128, TensorSwizzle::Bytes64,
+        TensorSwizzle::Bytes32};
+    swizzle = kModes[bits >> 62];
+  }
+
+  /// Bytes of a row of the swizzling pattern; 16 without one.
+  uint32_t span() const { return kUnitBytes << static_cast<unsigned>(swizzle); }
+
+  /// 16 bytes along k, of row (or column) `index`; unit 0 or 1 of its 32 bytes.
+  uint32_t alongK(uint32_t index, uint32_t unit) const {
+    uint32_t offset = index / kCoreRows * stride + index % kCoreRows * span();
+    offset += unit * (swizzle == TensorSwizzle::None ? leading : kUnitBytes);
+    return swizzled(start + offset, swizzle);
+  }
+
+  /// 16 bytes (8 elements) along M or N from `index` on, at step k.
+  uint32_t acrossK(uint32_t index, uint32_t k) const {
+    uint32_t elements = span() / 2;
+    uint32_t blocks = index / elements, groups = k / kCoreRows;
+    uint32_t offset = k % kCoreRows * span() + index % elements * 2;
+    if (swizzle == TensorSwizzle::None)
+      offset += blocks * stride + groups * leading;
+    else
+      offset += blocks * leading + groups * stride;
+    return swizzled(start + offset, swizzle);
+  }
+};
+} // namespace
+
+/// Copies `count` rows of A, or columns of B, from `first` on.
+void Sm::gatherWgmma(const Warp &warp, uint64_t descriptor, bool isTransposed,
+                     unsigned first, unsigned count, uint8_t *to) const {
+  MatrixDescriptor matrix(descriptor);
+  const SharedMemory &shared = warp.cta->shared;
+  if (matrix.baseOffset)
+    fail(warp, warp.pc - 1,
+         {ErrorKind::Unsupported,
+          "a matrix descriptor with a base offset is not supported"});
+  auto unit = [&](uint32_t offset) {
+    if (!shared.inBounds(offset, kUnitBytes))
+      fail(warp, warp.pc - 1,
+           {ErrorKind::OutOfBounds,
+            "a matrix descriptor reaches shared memory address " +
+                std::to_string(offset) + ", outside of the CTA's " +
+                std::to_string(shared.size()) + " bytes",
+            -1, uint64_t(offset)});
+    if (!shared.isWritten(offset, kUnitBytes))
+      failUnwritten(warp, 0, offset, kUnitBytes);
+    return shared.data() + offset;
+  };
+  if (!isTransposed) {
+    for (unsigned i = 0; i < count; ++i, to += kWgmmaKBytes)
+      for (unsigned half = 0; half < 2; ++half)
+        std::memcpy(to + half * kUnitBytes,
+                    unit(matrix.alongK(first + i, half)), kUnitBytes);
+    return;
+  }
+  constexpr unsigned kK = kWgmmaKBytes / 2, kElements = kUnitBytes / 2;
+  for (unsigned k = 0; k < kK; ++k)
+    for (unsigned i = 0; i < count; i += kElements) {
+      const uint8_t *from = unit(matrix.acrossK(first + i, k));
+      for (unsigned j = 0; j < kElements; ++j)
+        std::memcpy(to + (i + j) * kWgmmaKBytes + 2 * k, from + 2 * j, 2);
+    }
+}
+
+/// The fragment of a warp in registers: register r has rows g + 8 * (r % 2) and
+/// bytes 16 * (r / 2) + 4t of k.
+static void gatherFragment(const ExecContext &context, const RowIndex *rows,
+                           WgmmaOperands &operands) {
+  for (unsigned r = 0; r < 4; ++r) {
+    const uint32_t *words = context.src(rows[r]);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      std::memcpy(operands.a[lane / 4 + 8 * (r % 2)] + 16 * (r / 2) +
+                      4 * (lane % 4),
+                  words + lane, 4);
+  }
+}
+
+/// Cycles for which a sub-core's tensor core is taken.
+static uint64_t wgmmaInterval(const WgmmaShape &shape, const Chip &chip) {
+  uint32_t rate = typeBits(shape.typeA) == 8    ? chip.wgmmaF8PerCycle
+                  : typeBits(shape.typeA) == 16 ? chip.wgmmaF16PerCycle
+                                                : chip.wgmmaTf32PerCycle;
+  uint64_t products = uint64_t(kWgmmaRows) * shape.n * shape.k;
+  uint64_t bytes = uint64_t(shape.n) * kWgmmaKBytes;
+  if (shape.numA == 0)
+    bytes += uint64_t(kWarpsPerGroup) * kWgmmaRows * kWgmmaKBytes;
+  return std::max<uint64_t>(
+      {1, products / rate, bytes / chip.wgmmaSharedBytesPerCycle});
+}
+
+void Sm::wgmma(Warp &warp, const MicroOp &op, LaneMask active) {
+  if (active != kFullMask)
+    fail(warp, warp.pc - 1,
+         {ErrorKind::Deadlock, "wgmma is executed by " +
+                                   std::to_string(std::popcount(active)) +
+                                   " lanes of the warp; need all 32"});
+  const WgmmaShape &shape = program.wgmmas[static_cast<size_t>(op.imm)];
+  const RowIndex *rows = program.pool.data() + op.ext;
+  ExecContext &context = warp.context;
+  WgmmaOperands operands;
+  operands.n = shape.n;
+  operands.negate = shape.negateA != shape.negateB;
+  operands.accumulate = shape.scaleD;
+  if (op.predSrc() != kNoPredicate)
+    operands.accumulate = (context.predicate(op.predSrc()) & 1) != 0;
+  for (unsigned i = 0; i < shape.numD; ++i)
+    operands.d[i] = context.dst(rows[i]);
+  if (shape.numA)
+    gatherFragment(context, rows + shape.numD, operands);
+  else
+    gatherWgmma(warp, context.src64(op.src[0])[0], shape.transposeA,
+                warp.index % kWarpsPerGroup * kWgmmaRows, kWgmmaRows,
+                operands.a[0]);
+  gatherWgmma(warp, context.src64(op.src[1])[0], shape.transposeB, 0, shape.n,
+              operands.b[0]);
+  launch.wgmmaKernels[static_cast<size_t>(op.imm)](operands);
+
+  // The scoreboard does not know of the product: wait_group does.
+  uint64_t done = now;
+  if (!currentIsFree()) {
+    SubCore &core = cores[warp.subCore];
+    uint64_t start =
+        std::max(now + launch.costs[warp.pc - 1].latency, core.wgmmaFree);
+    core.wgmmaFree = start + wgmmaInterval(shape, chip);
+    done = core.wgmmaFree + chip.wgmmaTailCycles;
+  }
+  setReady(warp, op, currentIsFree() ? now : now + 1);
+  logComplete(done);
+  warp.wgmmaGroups.back() = std::max(warp.wgmmaGroups.back(), done);
+  lastCycle = std::max(lastCycle, done);
+}
+
+void Sm::wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active) {
+  if (!active)
+    return;
+  std::deque<uint64_t> &groups = warp.wgmmaGroups;
+  if (op.opcode == Opcode::WgmmaCommitGroup) {
+    groups.push_back(0);
+    return;
+  }
+  if (op.opcode == Opcode::WgmmaFence)
+    return;
+  auto allowed = static_cast<size_t>(std::max(op.imm, 0));
+  uint64_t done = now + launch.costs[warp.pc - 1].latency;
+  // The last one is open: it is not waited for.
+  while (groups.size() - 1 > allowed) {
+    done = std::max(done, groups.front());
+    groups.pop_front();
+  }
+  if (!currentIsFree())
+    warp.nextIssue = done;
+  logComplete(done);
+}
+
+} // namespace kperfir::simt
