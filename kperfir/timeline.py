@@ -66,6 +66,11 @@ class Timeline:
         return tables.build_tracks(self._decoded)
 
     @cached_property
+    def marks(self) -> pd.DataFrame:
+        """A row per mark that a warp passed, with its value: int, float, or None. ``span`` is its row in `spans`."""
+        return tables.build_marks(self._decoded, self.spans)
+
+    @cached_property
     def stamps(self) -> pd.DataFrame:
         """Every stored clock value, raw and extended to 64 bits. Decodes the buffers again: `spans` does without."""
         return tables.build_stamps(
@@ -98,7 +103,8 @@ class Timeline:
     def summary(self) -> pd.DataFrame:
         """A row per region of each kernel, in program order.
 
-        Launches of a kernel that was compiled several times are taken together; a region is the same if its name is.
+        Launches of a kernel that was compiled several times are taken together; a region is the same if its name and
+        kind are.
 
         Columns:
             kernel, region, name, kind, file, line: The region; ``region`` is its id where it was seen first.
@@ -256,8 +262,9 @@ def _summarise(
     child = parent >= 0
     self_cycles = duration - np.bincount(parent[child], duration[child], minlength=len(spans)).astype(np.int64)
     complete = spans["complete"].to_numpy()
-    kernels, names = spans["kernel"].cat, spans["name"].cat
-    group = kernels.codes.to_numpy().astype(np.int64) * len(names.categories) + names.codes.to_numpy()
+    group = np.zeros(len(spans), np.int64)
+    for key in ("kernel", "name", "kind"):
+        group = group * len(spans[key].cat.categories) + spans[key].cat.codes.to_numpy()
     order = np.argsort(group, kind="stable")
     stretches = np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else []
     rows = []

@@ -21,6 +21,7 @@ namespace mlir::kperf {
 namespace {
 
 using kperf_gpu::EventAttr;
+using kperf_gpu::StoreValueOp;
 
 /// More scalar operations than this between two records are worth a stamp.
 constexpr unsigned kMaxOpsUnderStamp = 16;
@@ -28,6 +29,7 @@ constexpr unsigned kMaxOpsUnderStamp = 16;
 struct Stamp {
   Operation *at; // The first record that it stands for.
   SmallVector<Attribute> events;
+  SmallVector<MarkOp> values; // Marks among them that carry one.
 };
 
 bool isRecord(Operation *op) { return isa<RecordOp, MarkOp>(op); }
@@ -62,14 +64,18 @@ private:
     SmallVector<Operation *> done;
     unsigned sinceLast = kMaxOpsUnderStamp; // Operations since the last record.
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (isRecord(&op)) {
+      if (isRecord(&op) && !tree.getId(&op)) {
+        op.erase(); // No path leads here.
+      } else if (isRecord(&op)) {
         bool shares = sinceLast < kMaxOpsUnderStamp &&
                       canShare(stamps.back(), getEvent(&op));
         if (!shares && stamps.size() == maxSlots)
           flush(stamps);
         if (!shares)
-          stamps.push_back({&op, {}});
+          stamps.push_back({&op, {}, {}});
         stamps.back().events.push_back(getEvent(&op));
+        if (auto mark = dyn_cast<MarkOp>(op); mark && mark.getValue())
+          stamps.back().values.push_back(mark);
         done.push_back(&op);
         sinceLast = 0;
       } else if (recording.contains(&op)) {
@@ -93,35 +99,51 @@ private:
   }
 
   EventAttr getEvent(Operation *op) const {
-    MLIRContext *context = op->getContext();
-    if (auto mark = dyn_cast<MarkOp>(op))
-      return EventAttr::get(context, Edge::Mark, tree.getId(mark.getEvent()));
-    auto record = cast<RecordOp>(op);
-    return EventAttr::get(context, record.getEdge(),
-                          tree.getId(record.getRegion()));
+    auto record = dyn_cast<RecordOp>(op);
+    Edge edge = record ? record.getEdge() : Edge::Mark;
+    return EventAttr::get(op->getContext(), edge, *tree.getId(op));
   }
 
   void flush(SmallVectorImpl<Stamp> &stamps) {
     if (stamps.empty())
       return;
     MLIRContext *context = stamps.front().at->getContext();
-    auto type =
-        kperf_gpu::FrameType::get(context, static_cast<uint32_t>(frames.size()),
-                                  static_cast<uint32_t>(stamps.size()));
+    auto type = kperf_gpu::FrameType::get(
+        context, static_cast<uint32_t>(frames.size()),
+        static_cast<uint32_t>(stamps.size()), countValueWords(stamps));
     OpBuilder builder(stamps.front().at);
     Value frame = kperf_gpu::OpenFrameOp::create(
         builder, stamps.front().at->getLoc(), type);
     SmallVector<Attribute> meaning;
+    uint32_t word = 0;
+    Operation *last = stamps.back().at;
     for (auto [slot, stamp] : llvm::enumerate(stamps)) {
       builder.setInsertionPoint(stamp.at);
       ArrayAttr events = builder.getArrayAttr(stamp.events);
       kperf_gpu::StampOp::create(builder, stamp.at->getLoc(), frame,
                                  static_cast<uint32_t>(slot), events);
       meaning.push_back(events);
+      for (MarkOp mark : stamp.values) {
+        // A value may be newer than the stamp that its mark shares.
+        builder.setInsertionPoint(mark);
+        kperf_gpu::StoreValueOp::create(builder, mark.getLoc(), frame, word,
+                                        mark.getValue());
+        word += StoreValueOp::countWords(mark.getValue().getType());
+        last = last->isBeforeInBlock(mark) ? mark : last;
+      }
     }
-    kperf_gpu::CloseFrameOp::create(builder, stamps.back().at->getLoc(), frame);
+    builder.setInsertionPoint(last);
+    kperf_gpu::CloseFrameOp::create(builder, last->getLoc(), frame);
     frames.push_back(builder.getArrayAttr(meaning));
     stamps.clear();
+  }
+
+  static uint32_t countValueWords(ArrayRef<Stamp> stamps) {
+    uint32_t words = 0;
+    for (const Stamp &stamp : stamps)
+      for (MarkOp mark : stamp.values)
+        words += StoreValueOp::countWords(mark.getValue().getType());
+    return words;
   }
 
   /// Frames of an operation that is control flow; where it changes warps, their
@@ -164,21 +186,35 @@ private:
   SmallVector<Attribute> frames;
 };
 
+/// How the layout spells the type of what a mark carries.
+std::string spellValue(const RecordedRegion &mark) {
+  unsigned bits = mark.value.getIntOrFloatBitWidth();
+  StringRef letter = isa<FloatType>(mark.value) ? "f"
+                     : mark.isUnsigned          ? "u"
+                                                : "i";
+  return (letter + Twine(bits)).str();
+}
+
 /// What the layout says about a region.
 Attribute describe(const RecordedRegion &region, OpBuilder &builder) {
   SourcePlace place = findSource(region.loc);
+  SmallVector<NamedAttribute> fields;
+  auto add = [&](StringRef name, Attribute value) {
+    fields.push_back(builder.getNamedAttr(name, value));
+  };
   auto i32 = [&](int64_t value) {
     return builder.getI32IntegerAttr(static_cast<int32_t>(value));
   };
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr("name", builder.getStringAttr(region.name)),
-       builder.getNamedAttr("kind",
-                            builder.getStringAttr(stringifyKind(region.kind))),
-       builder.getNamedAttr("op", builder.getStringAttr(region.origin)),
-       builder.getNamedAttr("parent", i32(region.parent)),
-       builder.getNamedAttr("file", builder.getStringAttr(place.file)),
-       builder.getNamedAttr("line", i32(place.line)),
-       builder.getNamedAttr("column", i32(place.column))});
+  add("name", builder.getStringAttr(region.name));
+  add("kind", builder.getStringAttr(stringifyKind(region.kind)));
+  add("op", builder.getStringAttr(region.origin));
+  add("parent", i32(region.parent));
+  add("file", builder.getStringAttr(place.file));
+  add("line", i32(place.line));
+  add("column", i32(place.column));
+  if (region.value)
+    add("value", builder.getStringAttr(spellValue(region)));
+  return builder.getDictionaryAttr(fields);
 }
 
 struct AssignFrames : impl::AssignFramesBase<AssignFrames> {

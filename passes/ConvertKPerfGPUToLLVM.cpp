@@ -113,6 +113,8 @@ private:
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
       target.stamp(b, frames[stamp.getFrame()].place,
                    stamp.getSlot() * record::kWordBytes);
+    } else if (auto store = dyn_cast<kperf_gpu::StoreValueOp>(op)) {
+      storeValue(b, store);
     } else {
       auto close = cast<kperf_gpu::CloseFrameOp>(op);
       closeFrame(b, close.getFrame().getType(), frames[close.getFrame()],
@@ -129,14 +131,31 @@ private:
     return {state.cursor, fits, target.prepare(b, {address, fits})};
   }
 
+  void storeValue(LLVMBuilder &b, kperf_gpu::StoreValueOp store) {
+    Value value = store.getValue();
+    uint32_t slots = store.getFrame().getType().getSlots();
+    uint32_t offset = (slots + store.getWord()) * record::kWordBytes;
+    const StorePlace &place = frames[store.getFrame()].place;
+    bool isWide = value.getType().getIntOrFloatBitWidth() == 64;
+    if (isa<FloatType>(value.getType()))
+      value = b.cast("llvm.bitcast", value, isWide ? b.i64() : b.i32());
+    if (!isWide)
+      return target.store(b, place, offset, value);
+    target.store(b, place, offset, b.cast("llvm.trunc", value, b.i32()));
+    Value high = b.binary("llvm.lshr", value, b.constant(32, b.i64()));
+    target.store(b, place, offset + record::kWordBytes,
+                 b.cast("llvm.trunc", high, b.i32()));
+  }
+
   void closeFrame(LLVMBuilder &b, kperf_gpu::FrameType type, OpenFrame frame,
                   WarpState &state) {
     uint32_t slots = type.getSlots();
-    target.store(b, frame.place, slots * record::kWordBytes,
+    uint32_t bytes =
+        record::frameWords(slots, type.getValueWords()) * record::kWordBytes;
+    target.store(b, frame.place, bytes - record::kWordBytes,
                  b.constant(record::kTagBase | type.getId()));
     state.records = b.add(state.records, slots);
-    Value past =
-        b.add(frame.cursor, record::frameWords(slots) * record::kWordBytes);
+    Value past = b.add(frame.cursor, bytes);
     if (!plan.ring) {
       state.cursor = b.select(frame.fits, past, frame.cursor);
       return;

@@ -21,6 +21,8 @@ namespace mlir::kperf {
 
 using OptionTexts = ArrayRef<std::string>;
 
+std::unique_ptr<Pass> createDropScopes(OptionTexts texts);
+std::unique_ptr<Pass> createInsertScopes(OptionTexts texts);
 std::unique_ptr<Pass> createInsertRegions(OptionTexts texts);
 std::unique_ptr<Pass> createVerifyBalance(OptionTexts texts);
 std::unique_ptr<Pass> createAssignFrames(OptionTexts texts);
@@ -32,6 +34,8 @@ struct PassEntry {
   StringRef flag;
   std::unique_ptr<Pass> (*create)(OptionTexts);
 };
+
+constexpr size_t kPassCount = 7;
 
 /// All passes, in the order in which a kernel goes through them.
 ArrayRef<PassEntry> listPasses();

@@ -8,6 +8,55 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DropScopes : Pass<"kperf-drop-scopes", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createDropScopes({})";
+  let summary = "Forget the scopes and marks of the user's source";
+  let description = [{
+    For a kernel that is not recorded after all: leaves what the same source
+    without `kperfir.language` compiles to. See `kperf-insert-scopes`.
+
+    Before:
+    ```mlir
+    %m = tt.elementwise_inline_asm "// kperf.mark|i|tile" {...} %i : i32 -> i32
+    %x = tt.load %p : !tt.ptr<f32> loc("kperf.scope|3:9:0:load"("k.py":4:12))
+    ```
+    After:
+    ```mlir
+    %x = tt.load %p : !tt.ptr<f32> loc("k.py":4:12)
+    ```
+  }];
+}
+
+def InsertScopes : Pass<"kperf-insert-scopes", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createInsertScopes({})";
+  let summary = "Put records around the scopes of the user's source";
+  let description = [{
+    Runs on TTGIR, before `kperf-insert-regions`. Up to here a scope is only part
+    of the locations of the operations inside it (ScopeTags.h), and a mark is an
+    inline assembly that does nothing: scopes change nothing in what Triton's
+    passes do, and follow their operations through inlining, pipelining and warp
+    specialisation.
+
+    A scope is recorded around each run of its operations. If the compiler took
+    it apart, as the pipeliner does with a load and its use, it is recorded where
+    its parts are. Constants and scalar arithmetic begin and end no run.
+
+    Before:
+    ```mlir
+    %x = tt.load %p : !tt.ptr<f32> loc("kperf.scope|3:9:0:load"("k.py":4:12))
+    %m = tt.elementwise_inline_asm "// kperf.mark|i|tile" {...} %i : i32 -> i32
+    ```
+    After:
+    ```mlir
+    kperf.record start "load" of "scope" loc("k.py":3:9)
+    %x = tt.load %p : !tt.ptr<f32> loc("k.py":4:12)
+    kperf.record end "load" loc("k.py":3:9)
+    kperf.mark "tile"(%i : i32)
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
+}
+
 def InsertRegions : Pass<"kperf-insert-regions", "::mlir::ModuleOp"> {
   let constructor = "::mlir::kperf::createInsertRegions({})";
   let summary = "Put records around the operations of a kernel";

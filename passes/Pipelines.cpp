@@ -13,11 +13,14 @@ using namespace mlir::kperf;
 
 ArrayRef<PassEntry> kperf::listPasses() {
   static constexpr PassEntry entries[] = {
+      {"kperf-drop-scopes", createDropScopes},
+      {"kperf-insert-scopes", createInsertScopes},
       {"kperf-insert-regions", createInsertRegions},
       {"kperf-verify-balance", createVerifyBalance},
       {"kperf-assign-frames", createAssignFrames},
       {"kperf-plan-buffer", createPlanBuffer},
       {"convert-kperf-gpu-to-llvm", createConvertKPerfGPUToLLVM},
   };
+  static_assert(std::size(entries) == kPassCount);
   return entries;
 }

@@ -160,11 +160,26 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
   }
 
   static uint32_t findMaxFrameWords(ModuleOp module) {
-    uint32_t words = 0;
-    for (Attribute frame : module->getAttrOfType<ArrayAttr>("kperf.frames"))
-      words =
-          std::max(words, record::frameWords(cast<ArrayAttr>(frame).size()));
-    return words;
+    auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
+    uint32_t most = 0;
+    for (Attribute frame : module->getAttrOfType<ArrayAttr>("kperf.frames")) {
+      auto stamps = cast<ArrayAttr>(frame);
+      uint32_t valueWords = 0;
+      for (auto events : stamps.getAsRange<ArrayAttr>())
+        for (auto event : events.getAsRange<kperf_gpu::EventAttr>())
+          if (regions && event.getRegion() < regions.size())
+            valueWords += countValueWords(regions[event.getRegion()]);
+      most = std::max(most, record::frameWords(stamps.size(), valueWords));
+    }
+    return most;
+  }
+
+  /// Of what a region carries with each of its events: marks of a type do.
+  static uint32_t countValueWords(Attribute region) {
+    auto type = cast<DictionaryAttr>(region).getAs<StringAttr>("value");
+    if (!type)
+      return 0;
+    return type.getValue().ends_with("64") ? 2 : 1;
   }
 
   /// Triton adds the address of the profile buffer to the kernel's parameters

@@ -10,35 +10,22 @@
 
 #include "passes/ForeignOps.h"
 #include "passes/RegionKinds.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace mlir::kperf;
 
-void RegionTree::number(FunctionOpInterface kernel) {
-  auto add = [&](StringRef name, Kind kind, StringRef origin, Location loc) {
-    if (ids.try_emplace(name, regions.size()).second)
-      regions.push_back({name, kind, origin, loc, -1});
-  };
-  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (auto mark = dyn_cast<MarkOp>(op))
-      add(mark.getEvent(), Kind::Mark, op->getName().getStringRef(),
-          op->getLoc());
-    auto record = dyn_cast<RecordOp>(op);
-    if (record && record.getEdge() == Edge::Start)
-      add(record.getRegion(), record.getKind(),
-          record.getOrigin().value_or(StringRef()), op->getLoc());
-  });
-}
-
 namespace mlir::kperf {
 class NestingWalk {
 public:
-  explicit NestingWalk(RegionTree &tree)
-      : tree(tree), seen(tree.regions.size(), false) {}
+  explicit NestingWalk(RegionTree &tree) : tree(tree) {}
 
   struct Open {
     StringRef name;
     Operation *start;
+    uint32_t region;
+
+    bool operator==(const Open &other) const { return region == other.region; }
   };
   using Stack = SmallVector<Open>;
 
@@ -50,13 +37,30 @@ private:
   LogicalResult end(RecordOp record, Stack &stack);
   LogicalResult leave(Operation *terminator, Stack stack, const Stack &entry);
   LogicalResult flow(Operation *terminator, Block *target, const Stack &stack);
-  void noteParent(StringRef name, const Stack &stack);
+  uint32_t note(Operation *op, RecordedRegion region, const Stack &stack);
 
   RegionTree &tree;
-  SmallVector<bool> seen;
+  llvm::StringMap<uint32_t> regionOfKey;
   DenseMap<Block *, Stack> entries;
 };
 } // namespace mlir::kperf
+
+static RecordedRegion describeRecord(RecordOp record) {
+  return {record.getRegion(),
+          record.getKind(),
+          record.getOrigin().value_or(StringRef()),
+          record.getLoc(),
+          Type(),
+          /*isUnsigned=*/false,
+          /*parent=*/-1};
+}
+
+static RecordedRegion describeMark(MarkOp mark) {
+  Type value = mark.getValue() ? mark.getValue().getType() : Type();
+  return {mark.getEvent(), Kind::Mark, mark->getName().getStringRef(),
+          mark.getLoc(),   value,      mark.getIsUnsigned(),
+          /*parent=*/-1};
+}
 
 static bool isIteration(const NestingWalk::Open &open) {
   return cast<RecordOp>(open.start).getKind() == Kind::Iteration;
@@ -100,7 +104,7 @@ LogicalResult NestingWalk::visit(Operation *op, Stack &stack) {
     return record.getEdge() == Edge::Start ? start(record, stack)
                                            : end(record, stack);
   if (auto mark = dyn_cast<MarkOp>(op)) {
-    noteParent(mark.getEvent(), stack);
+    note(op, describeMark(mark), stack);
     return success();
   }
   if (isNamed(op, "ttg.warp_specialize")) {
@@ -117,11 +121,22 @@ LogicalResult NestingWalk::visit(Operation *op, Stack &stack) {
   return success();
 }
 
-void NestingWalk::noteParent(StringRef name, const Stack &stack) {
-  uint32_t id = tree.getId(name);
-  if (!seen[id] && !stack.empty())
-    tree.regions[id].parent = tree.getId(stack.back().name);
-  seen[id] = true;
+/// The region of `op`, which is one already if something of the same kind and
+/// name was seen inside the same region.
+uint32_t NestingWalk::note(Operation *op, RecordedRegion region,
+                           const Stack &stack) {
+  region.parent =
+      stack.empty() ? -1 : static_cast<int32_t>(stack.back().region);
+  std::string key;
+  llvm::raw_string_ostream(key)
+      << region.parent << ' ' << stringifyKind(region.kind) << ' '
+      << region.value << ' ' << region.isUnsigned << ' ' << region.name;
+  auto [known, isNew] =
+      regionOfKey.try_emplace(key, static_cast<uint32_t>(tree.regions.size()));
+  if (isNew)
+    tree.regions.push_back(region);
+  tree.ids[op] = known->second;
+  return known->second;
 }
 
 LogicalResult NestingWalk::start(RecordOp record, Stack &stack) {
@@ -130,15 +145,16 @@ LogicalResult NestingWalk::start(RecordOp record, Stack &stack) {
   if (record.getKind() == Kind::Iteration && !stack.empty() &&
       stack.back().name == name)
     stack.pop_back();
+  // A user's scope may hold another one of its name, say in a function it
+  // calls.
   for (const Open &open : stack)
-    if (open.name == name) {
+    if (open.name == name && record.getKind() != Kind::User) {
       InFlightDiagnostic diagnostic = record.emitOpError("starts region \"")
                                       << name << "\" while it is open";
       diagnostic.attachNote(open.start->getLoc()) << "started here";
       return diagnostic;
     }
-  noteParent(name, stack);
-  stack.push_back({name, record});
+  stack.push_back({name, record, note(record, describeRecord(record), stack)});
   return success();
 }
 
@@ -157,6 +173,7 @@ LogicalResult NestingWalk::end(RecordOp record, Stack &stack) {
     diagnostic.attachNote(stack.back().start->getLoc()) << "started here";
     return diagnostic;
   }
+  tree.ids[record] = stack.back().region;
   stack.pop_back();
   return success();
 }
@@ -173,7 +190,7 @@ LogicalResult NestingWalk::leave(Operation *terminator, Stack stack,
     return diagnostic;
   }
   for (auto [index, open] : llvm::enumerate(entry))
-    if (index >= stack.size() || stack[index].name != open.name)
+    if (index >= stack.size() || !(stack[index] == open))
       return terminator->emitError("region \"")
              << open.name
              << "\" is ended on some paths only; end it where it was started";
@@ -183,8 +200,7 @@ LogicalResult NestingWalk::leave(Operation *terminator, Stack stack,
 LogicalResult NestingWalk::flow(Operation *terminator, Block *target,
                                 const Stack &stack) {
   auto [known, isNew] = entries.try_emplace(target, stack);
-  if (isNew || llvm::equal(known->second, stack,
-                           [](auto &a, auto &b) { return a.name == b.name; }))
+  if (isNew || llvm::equal(known->second, stack))
     return success();
   return terminator->emitError("paths that meet after this have different "
                                "regions open: ")
@@ -192,10 +208,36 @@ LogicalResult NestingWalk::flow(Operation *terminator, Block *target,
          << " on another path";
 }
 
+/// Ids as they are documented: the walk above meets the blocks of a
+/// control-flow graph in an order of its own.
+void RegionTree::numberInProgramOrder(FunctionOpInterface kernel) {
+  SmallVector<std::optional<uint32_t>> newIds(regions.size());
+  SmallVector<RecordedRegion> ordered;
+  auto place = [&](auto &self, uint32_t id) -> void {
+    if (newIds[id])
+      return;
+    RecordedRegion region = regions[id];
+    if (region.parent >= 0) {
+      self(self, static_cast<uint32_t>(region.parent));
+      region.parent =
+          static_cast<int32_t>(*newIds[static_cast<uint32_t>(region.parent)]);
+    }
+    newIds[id] = static_cast<uint32_t>(ordered.size());
+    ordered.push_back(region);
+  };
+  kernel->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (std::optional<uint32_t> id = getId(op))
+      place(place, *id);
+  });
+  regions = std::move(ordered);
+  for (auto &entry : ids)
+    entry.second = *newIds[entry.second];
+}
+
 FailureOr<RegionTree> RegionTree::build(FunctionOpInterface kernel) {
   RegionTree tree;
-  tree.number(kernel);
   if (failed(NestingWalk(tree).visit(kernel.getFunctionBody(), {})))
     return failure();
+  tree.numberInProgramOrder(kernel);
   return tree;
 }

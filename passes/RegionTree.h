@@ -2,6 +2,9 @@
 //
 // One analysis for the pass that checks nesting and the pass that needs it.
 //
+// A region is a name in a place: started inside different regions, one name
+// stands for several regions, each with a parent of its own.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KPERFIR_PASSES_REGIONTREE_H
@@ -10,7 +13,7 @@
 #include "Dialect/KPerf/KPerf.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mlir::kperf {
 
@@ -19,7 +22,9 @@ struct RecordedRegion {
   Kind kind;
   StringRef origin; // Empty if unknown.
   Location loc;
-  int32_t parent; // Index of the region around its first start; -1: none.
+  Type value;      // Of a mark: what it carries; null if nothing.
+  bool isUnsigned; // How to read an integer value.
+  int32_t parent;  // Index of the region around it; -1: none.
 };
 
 class RegionTree {
@@ -28,15 +33,24 @@ public:
   /// nest.
   static FailureOr<RegionTree> build(FunctionOpInterface kernel);
 
-  /// Regions by id: dense, in program order of their first start.
+  /// Regions by id: dense, in program order of their first start, each after
+  /// its parent.
   ArrayRef<RecordedRegion> getRegions() const { return regions; }
-  uint32_t getId(StringRef name) const { return ids.lookup(name); }
+
+  /// The region that a record starts or ends, or that a mark is; nothing if no
+  /// path leads to `op`.
+  std::optional<uint32_t> getId(Operation *op) const {
+    auto found = ids.find(op);
+    if (found == ids.end())
+      return std::nullopt;
+    return found->second;
+  }
 
 private:
-  void number(FunctionOpInterface kernel);
+  void numberInProgramOrder(FunctionOpInterface kernel);
 
   SmallVector<RecordedRegion> regions;
-  llvm::StringMap<uint32_t> ids;
+  DenseMap<Operation *, uint32_t> ids;
 
   friend class NestingWalk;
 };

@@ -37,7 +37,7 @@ template <typename T> nb::object column(Column<T> &&values) {
 }
 
 nb::dict columnsToDict(Columns &&c) {
-  nb::dict ctas, tracks, stamps, spans, all;
+  nb::dict ctas, tracks, stamps, spans, marks, all;
 #define KPERF_COLUMN(table, name, member)                                      \
   table[name] = column(std::move(c.table.member))
   KPERF_COLUMN(ctas, "recorded", recorded);
@@ -71,11 +71,14 @@ nb::dict columnsToDict(Columns &&c) {
   KPERF_COLUMN(spans, "start", start);
   KPERF_COLUMN(spans, "end", end);
   KPERF_COLUMN(spans, "complete", complete);
+  KPERF_COLUMN(marks, "span", span);
+  KPERF_COLUMN(marks, "value", value);
 #undef KPERF_COLUMN
   all["ctas"] = ctas;
   all["tracks"] = tracks;
   all["stamps"] = stamps;
   all["spans"] = spans;
+  all["marks"] = marks;
   return all;
 }
 
@@ -164,13 +167,16 @@ void bindRecord(nb::module_ &module) {
       .def(
           "set_regions",
           [](DecoderLayout &self, std::vector<int32_t> parents,
-             const std::vector<uint8_t> &kinds) {
+             const std::vector<uint8_t> &kinds,
+             std::vector<uint8_t> valueWords) {
             self.regionParents = std::move(parents);
+            self.regionValueWords = std::move(valueWords);
             self.regionKinds.clear();
             for (uint8_t kind : kinds)
               self.regionKinds.push_back(static_cast<RegionKind>(kind));
           },
-          nb::arg("parents"), nb::arg("kinds"))
+          nb::arg("parents"), nb::arg("kinds"),
+          nb::arg("value_words") = std::vector<uint8_t>())
       .def(
           "set_frames",
           [](DecoderLayout &self, std::vector<uint32_t> frameOffsets,
@@ -193,7 +199,7 @@ void bindRecord(nb::module_ &module) {
           nb::arg("layout"))
       .def("decode", &decode, nb::arg("data"), nb::arg("cta_ids"),
            nb::arg("grid"), nb::arg("stamps") = false, nb::arg("spans") = true,
-           "Columns of `ctas`, `tracks`, `stamps` and `spans`, or a "
+           "Columns of `ctas`, `tracks`, `stamps`, `spans` and `marks`, or a "
            "DecodeError.\n\n`data` holds the shares of the CTAs `cta_ids` "
            "(linear), one after the other.");
 }

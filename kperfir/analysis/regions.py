@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEYS = {
-    "region": ("kernel", "name", "kind", "file", "line"),
+    "region": ("kernel", "name", "kind"),  # A name that is used in several places is one region here.
     "line": ("kernel", "file", "line"),
     "kind": ("kernel", "kind"),
 }
@@ -35,7 +35,8 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
         by: Key of `KEYS`.
 
     Returns:
-        The columns of ``KEYS[by]``, then ``depth`` (of the outermost span), ``count``, ``incomplete`` (of count),
+        The columns of ``KEYS[by]``, by region also ``file`` and ``line`` (of the first), then ``depth`` (of the
+        outermost span), ``count``, ``incomplete`` (of count),
         ``total_cycles``, ``self_cycles``, ``mean_cycles``, ``p50_cycles``, ``p95_cycles``, ``max_cycles``,
         ``mean_ns``, ``share`` and ``self_share`` (1.0 is all warps all the time), ``warp_spread`` (see `warp_spread`).
         By region they agree with `Timeline.summary`.
@@ -50,7 +51,8 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
     complete_rows = outermost["complete"].to_numpy()
     complete = outermost[complete_rows].groupby(outermost_group[complete_rows])
 
-    table = all_spans[[*keys]].first().join(all_spans[["region", "depth"]].min())
+    shown = [*keys, "file", "line"] if by == "region" else keys
+    table = all_spans[shown].first().join(all_spans[["region", "depth"]].min())
     table["count"] = counted.size()
     table["incomplete"] = table["count"] - counted["complete"].sum()
     table["total_cycles"] = counted["duration_cycles"].sum()
@@ -70,7 +72,7 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
     table = table.iloc[np.lexsort((table["region"], rank))].reset_index(drop=True)
     return table[
         [
-            *keys, "depth", "count", "incomplete", "total_cycles", "self_cycles", "mean_cycles", "p50_cycles",
+            *shown, "depth", "count", "incomplete", "total_cycles", "self_cycles", "mean_cycles", "p50_cycles",
             "p95_cycles", "max_cycles", "mean_ns", "share", "self_share", "warp_spread",
         ]
     ]  # fmt: skip

@@ -39,12 +39,14 @@ class DecodedBuffer:
             the tables below are its), records, dropped, laps, orphan_ends, first_clock, last_clock (i64).
         stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
         spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
+        marks: A row per mark that was passed: span (its row of `spans`), value (u64: its bits; 0 if it carries none).
     """
 
     ctas: Table
     tracks: Table
     stamps: Table
     spans: Table
+    marks: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,11 @@ def _decoder(layout: BufferLayout) -> record.Decoder:
     native.total_warps = layout.total_warps
     native.words_per_warp = layout.words_per_warp
     native.max_frame_words = layout.max_frame_words
-    native.set_regions([r.parent for r in layout.regions], [_KINDS.get(r.kind, 0) for r in layout.regions])
+    native.set_regions(
+        [region.parent for region in layout.regions],
+        [_KINDS.get(region.kind, 0) for region in layout.regions],
+        [region.value_words for region in layout.regions],
+    )
     stamps = [stamp for frame in layout.frames for stamp in frame.stamps]
     events = [event for stamp in stamps for event in stamp]
     native.set_frames(

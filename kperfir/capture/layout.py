@@ -16,7 +16,8 @@ from typing import Any
 from kperfir._native import record
 from kperfir.errors import CaptureError
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
+OLDEST_LAYOUT_VERSION = 1  # Had no values of marks; else the same.
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("shared", "global")
 KINDS = (
@@ -27,6 +28,8 @@ KINDS = (
 # Warps that only fill up a warp group run no role.
 IDLE = "idle"
 EDGES = ("start", "end", "mark")
+# What a mark may carry, and how many words of its frame that takes.
+VALUE_WORDS = {"i32": 1, "u32": 1, "f32": 1, "i64": 2, "u64": 2, "f64": 2}
 
 MAX_WARPS = 64
 MAX_WORDS_PER_WARP = 1 << 26
@@ -50,7 +53,10 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A stretch of the program that is measured; `parent` is the region around it in the source, or -1."""
+    """A stretch of the program that is measured; `parent` is the region around it in the source, or -1.
+
+    `value` is the type of what a mark carries, one of `VALUE_WORDS`, or empty.
+    """
 
     id: int
     parent: int
@@ -60,6 +66,11 @@ class Region:
     file: str
     line: int
     column: int
+    value: str = ""
+
+    @property
+    def value_words(self) -> int:
+        return VALUE_WORDS.get(self.value, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +83,19 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A run of stamps that are written together; `stamps[slot]` are the events of the stamp in that slot."""
+    """A run of stamps that are written together; `stamps[slot]` are the events of the stamp in that slot.
+
+    Behind the stamps lie the values of its marks, in their order: `value_words` words.
+    """
 
     id: int
     stamps: tuple[tuple[Event, ...], ...]
+    value_words: int = 0
 
     @property
     def words(self) -> int:
-        """Size in the buffer: the stamps and the tag."""
-        return len(self.stamps) + 1
+        """Size in the buffer: the stamps, the values and the tag."""
+        return len(self.stamps) + self.value_words + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +162,11 @@ def parse_layout(text: str) -> BufferLayout:
     if not isinstance(fields, dict):
         raise _bad("the text", found=type(fields).__name__, expected="a JSON object")
     version = _integer(fields, "version", 0, 0xFFFFFFFF, "layout")
-    if version != LAYOUT_VERSION:
+    if not OLDEST_LAYOUT_VERSION <= version <= LAYOUT_VERSION:
         raise CaptureError(
             "layout-version",
             found=f"version {version}",
-            expected=f"version {LAYOUT_VERSION}",
+            expected=f"version {OLDEST_LAYOUT_VERSION} to {LAYOUT_VERSION}",
             fix="use the kperfir version that compiled the kernel, or clear Triton's cache",
         )
     layout = _read(fields, text)
@@ -164,9 +179,10 @@ def parse_layout(text: str) -> BufferLayout:
 
 
 def _read(fields: dict[str, Any], text: str) -> BufferLayout:
+    regions = tuple(_region(at, region) for at, region in _objects(fields, "regions"))
     return BufferLayout(
         text=text,
-        version=LAYOUT_VERSION,
+        version=fields["version"],
         hash=_integer(fields, "hash", 0, 0xFFFFFFFF, "layout"),
         kernel=_text(fields, "kernel", "layout"),
         target=_text(fields, "target", "layout"),
@@ -185,8 +201,8 @@ def _read(fields: dict[str, Any], text: str) -> BufferLayout:
         words_per_warp=_integer(fields, "words_per_warp", 1, MAX_WORDS_PER_WARP, "layout"),
         max_frame_words=_integer(fields, "max_frame_words", 1, MAX_WORDS_PER_WARP, "layout"),
         cta_bytes=_integer(fields, "cta_bytes", 1, 1 << 40, "layout"),
-        regions=tuple(_region(at, region) for at, region in _objects(fields, "regions")),
-        frames=tuple(_frame(at, frame) for at, frame in _objects(fields, "frames")),
+        regions=regions,
+        frames=tuple(_frame(at, frame, regions) for at, frame in _objects(fields, "frames")),
     )
 
 
@@ -200,10 +216,11 @@ def _region(at: str, fields: dict[str, Any]) -> Region:
         file=_text(fields, "file", at),
         line=_integer(fields, "line", 0, 0x7FFFFFFF, at),
         column=_integer(fields, "column", 0, 0x7FFFFFFF, at),
+        value=_choice(fields, "value", tuple(VALUE_WORDS), at) if "value" in fields else "",
     )
 
 
-def _frame(at: str, fields: dict[str, Any]) -> Frame:
+def _frame(at: str, fields: dict[str, Any], regions: tuple[Region, ...]) -> Frame:
     stamps = _list(fields, "stamps", at)
     for slot, stamp in enumerate(stamps):
         if not isinstance(stamp, list) or not 1 <= len(stamp) <= MAX_EVENTS_PER_STAMP:
@@ -212,9 +229,13 @@ def _frame(at: str, fields: dict[str, Any]) -> Frame:
             well_formed = isinstance(event, list) and len(event) == 2 and event[0] in EDGES and type(event[1]) is int
             if not well_formed:
                 raise _bad(f"{at}, slot {slot}", found=_short(event), expected="[edge, region id]")
+    value_words = sum(
+        regions[region].value_words for stamp in stamps for _, region in stamp if 0 <= region < len(regions)
+    )
     return Frame(
         id=_integer(fields, "id", 0, MAX_FRAMES, at),
         stamps=tuple(tuple(Event(edge, region) for edge, region in stamp) for stamp in stamps),
+        value_words=value_words,
     )
 
 
@@ -254,6 +275,8 @@ def _check_regions(layout: BufferLayout) -> None:
             raise _bad(at, found=f"parent {region.parent}", expected="an iteration's parent is a loop")
         if parent is not None and parent.kind == "mark":
             raise _bad(at, found=f"parent {region.parent}, a mark", expected="marks have no children")
+        if region.value and region.kind != "mark":
+            raise _bad(at, found=f"a value of a {region.kind}", expected="values are carried by marks")
         depth.append(0 if parent is None else depth[region.parent] + 1)
         if depth[-1] > MAX_DEPTH:
             raise _bad(at, found=f"nesting {depth[-1]} deep", expected=f"at most {MAX_DEPTH}")

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from kperfir.errors import CaptureError
@@ -47,13 +49,14 @@ class ReferenceWarp:
         self.limit = 4 * (layout.words_per_warp - layout.max_frame_words) if sampled else -1
         self.cursor = self.records = self.lap_end = self.laps = 0
 
-    def frame(self, frame_id: int, clocks: Sequence[int]) -> None:
-        """Execute one frame; `clocks` are the raw values of its stamps."""
+    def frame(self, frame_id: int, clocks: Sequence[int], values: Sequence[int] = ()) -> None:
+        """Execute one frame; `clocks` are the raw values of its stamps, `values` the words that its marks carry."""
         fits = self.cursor <= self.limit
         word = self.cursor // 4
-        size = len(clocks) + 1
+        size = len(clocks) + len(values) + 1
         if fits:
-            self.memory[word : word + size] = [clock & MASK for clock in clocks] + [TAG_BASE | frame_id]
+            words = [*clocks, *values, TAG_BASE | frame_id]
+            self.memory[word : word + size] = [each & MASK for each in words]
         self.records = (self.records + len(clocks)) & MASK
         if self.layout.ring:
             self.cursor += 4 * size
@@ -106,14 +109,26 @@ class ReferenceSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceMark:
+    """A mark that was passed: index of its span, and the bits of what it carries, 0 if nothing."""
+
+    span: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReferenceStamp:
-    """One clock value: where it was stored, what it says. `clock` is unwrapped to 64 bits."""
+    """One clock value: where it was stored, what it says. `clock` is unwrapped to 64 bits.
+
+    `values`: the words that the marks among its events carry.
+    """
 
     frame: int
     slot: int
     word: int
     raw: int
     clock: int
+    values: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -126,6 +141,7 @@ class ReferenceTrack:
     laps: int
     stamps: list[ReferenceStamp]
     spans: list[ReferenceSpan] = field(default_factory=list)
+    marks: list[ReferenceMark] = field(default_factory=list)
     orphan_ends: int = 0
 
     @property
@@ -212,22 +228,30 @@ def _walk(layout: BufferLayout, segment: Sequence[int], warp: int, cta: int) -> 
 
     current = back(cursor // 4, 0, 0)
     previous = back(lap_end // 4, cursor // 4, 0) if laps else []
-    stamps = [
-        ReferenceStamp(frame_id, slot, begin + slot, memory[begin + slot], 0)
-        for begin, frame_id in previous + current
-        for slot in range(layout.frames[frame_id].words - 1)
-    ]
+    stamps = [stamp for begin, frame_id in previous + current for stamp in _stamps_of(layout, memory, begin, frame_id)]
     _require(records >= len(stamps), cta, "no more stamps than were executed")
     may_drop = laps > 0 if layout.ring else cursor > limit
     _require(may_drop or records == len(stamps), cta, "no drop where every frame fitted")
     if laps:
-        counts = [frame.words - 1 for frame in layout.frames]
-        lap_min = -(-(limit // 4 + 1) * min(counts) // (min(counts) + 1))
-        lap_max = layout.words_per_warp * max(counts) // (max(counts) + 1)
-        earlier = records - sum(layout.frames[frame_id].words - 1 for _, frame_id in current)
+        shares = [Fraction(len(frame.stamps), frame.words) for frame in layout.frames]
+        lap_min = ceil((limit // 4 + 1) * min(shares))
+        lap_max = floor(layout.words_per_warp * max(shares))
+        earlier = records - sum(len(layout.frames[frame_id].stamps) for _, frame_id in current)
         if laps * lap_max + len(stamps) <= MASK:
             _require(laps * lap_min <= earlier <= laps * lap_max, cta, "a number of records that so many laps can hold")
     return ReferenceTrack(warp, records, records - len(stamps), laps, stamps)
+
+
+def _stamps_of(layout: BufferLayout, memory: Sequence[int], begin: int, frame_id: int) -> list[ReferenceStamp]:
+    """The stamps of a frame, each with the words of its marks' values, which follow all stamps."""
+    stamps = []
+    at = begin + len(layout.frames[frame_id].stamps)
+    for slot, events in enumerate(layout.frames[frame_id].stamps):
+        words = sum(layout.regions[event.region].value_words for event in events)
+        raw = memory[begin + slot]
+        stamps.append(ReferenceStamp(frame_id, slot, begin + slot, raw, 0, tuple(memory[at : at + words])))
+        at += words
+    return stamps
 
 
 def _signed(value: int) -> int:
@@ -254,7 +278,8 @@ def _unwrap(track: ReferenceTrack, header: CtaHeader, cta: int) -> None:
         near = all(low <= clock <= high for clock in clocks)
         _require(near, cta, f"clocks of warp {track.warp} near the CTA's anchors")
     track.stamps[:] = [
-        ReferenceStamp(s.frame, s.slot, s.word, s.raw, clock) for s, clock in zip(track.stamps, clocks, strict=True)
+        ReferenceStamp(s.frame, s.slot, s.word, s.raw, clock, s.values)
+        for s, clock in zip(track.stamps, clocks, strict=True)
     ]
 
 
@@ -271,6 +296,7 @@ class _Replay:
     def run(self) -> None:
         first = True
         for stamp in self.track.stamps:
+            words = list(stamp.values)
             for event in self.layout.frames[stamp.frame].stamps[stamp.slot]:
                 if first and self.track.prefix_lost:
                     self.reopen_ancestors(event, stamp.clock)
@@ -279,6 +305,7 @@ class _Replay:
                 else:
                     self.start(event.region, stamp.clock)
                     if event.edge == "mark":
+                        self.mark(event.region, words)
                         self.close(stamp.clock)
                 first = False
         while self.open:
@@ -323,6 +350,12 @@ class _Replay:
         else:
             iteration = -1
         self.push(region, clock, iteration=iteration, complete=True)
+
+    def mark(self, region: int, words: list[int]) -> None:
+        value = 0
+        for index in range(self.layout.regions[region].value_words):
+            value |= words.pop(0) << 32 * index
+        self.track.marks.append(ReferenceMark(self.open[-1], value))
 
     def push(self, region: int, clock: int, *, iteration: int, complete: bool) -> None:
         parent = self.open[-1] if self.open else -1

@@ -31,6 +31,10 @@ SPAN_COLUMNS = (
     "duration_ns", "complete",
 )  # fmt: skip
 TRACK_COLUMNS = ("launch", "cta", "sm", "warp", "role", "stamps", "records", "dropped", "laps")
+MARK_COLUMNS = (
+    "launch", "kernel", "cta", "sm", "warp", "role", "region", "name", "file", "line", "iteration", "cycles", "ns",
+    "value", "span",
+)  # fmt: skip
 STAMP_COLUMNS = ("launch", "cta", "sm", "warp", "frame", "slot", "clock_raw", "clock")
 
 
@@ -102,6 +106,26 @@ def build_tracks(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     parts = [_track_part(launch) for launch in launches]
     role = _coded(launches, parts, "role", lambda layout: layout.role_names)
     return _frame({**_concatenate(parts, _TRACK_DTYPES), "role": role}, TRACK_COLUMNS)
+
+
+def build_marks(launches: Sequence[DecodedLaunch], spans: pd.DataFrame) -> pd.DataFrame:
+    """One row per mark that was passed, in the order of `spans`, which are those of the same launches.
+
+    ``value`` holds a Python int or float, or None where a mark carries nothing: what it holds is exact.
+    """
+    rows, values = [np.empty(0, np.int64)], [np.empty(0, object)]
+    base = 0
+    for launch in launches:
+        marks, regions = launch.decoded.marks, launch.layout.regions
+        row = marks["span"] + base
+        types = np.array([region.value for region in regions], object)[spans["region"].to_numpy()[row]]
+        order = np.argsort(row, kind="stable")
+        rows.append(row[order])
+        values.append(_read_values(marks["value"], types)[order])
+        base += int(launch.decoded.tracks["spans"].sum())
+    span = np.concatenate(rows)
+    columns = spans.iloc[span].rename(columns={"start_cycles": "cycles", "start_ns": "ns"}).reset_index(drop=True)
+    return columns.assign(value=np.concatenate(values), span=span)[list(MARK_COLUMNS)]
 
 
 def build_stamps(launches: Iterable[DecodedLaunch]) -> pd.DataFrame:
@@ -207,6 +231,21 @@ def _sort_spans(decoded: DecodedBuffer) -> None:
     for name, column in spans.items():
         spans[name] = column[order]
     spans["parent"] = new_row[spans["parent"]]
+    decoded.marks["span"] = new_row[decoded.marks["span"]]
+
+
+# How to read the bits of what a mark carries.
+_VALUE_DTYPES = {"i32": "int32", "u32": "uint32", "f32": "float32", "i64": "int64", "u64": "uint64", "f64": "float64"}
+
+
+def _read_values(bits: NDArray[np.uint64], types: NDArray[Any]) -> NDArray[Any]:
+    """Python numbers from the `bits` of marks; None where `types` is empty."""
+    values = np.full(len(bits), None, object)
+    for name, dtype in _VALUE_DTYPES.items():
+        chosen = types == name
+        width = "uint32" if dtype.endswith("32") else "uint64"
+        values[chosen] = bits[chosen].astype(width).view(dtype).tolist()
+    return values
 
 
 def _of_regions(value: Callable[[Region], str]) -> Callable[[BufferLayout], list[str]]:

@@ -82,6 +82,7 @@ def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | 
     kernels = []
     for name in chosen:
         rows = statistics[statistics["kernel"] == name]
+        rows = _with_values(rows, timeline.marks, by)
         if SORTS[sort]:
             rows = rows.sort_values(SORTS[sort], ascending=False, kind="stable", na_position="last")
         kernels.append(
@@ -103,6 +104,16 @@ def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | 
         "sort": sort,
         "kernels": kernels,
     }
+
+
+def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFrame:
+    """`rows` with the least and the largest value of each mark that carries one."""
+    if by != "region" or rows.empty or not marks["value"].notna().any():
+        return rows
+    marks = marks[(marks["kernel"] == rows["kernel"].iloc[0]) & marks["value"].notna()]
+    values = marks.groupby(marks["name"].astype(str))["value"].agg([min, max])
+    names = rows["name"].astype(str)
+    return rows.assign(value_min=names.map(values["min"]), value_max=names.map(values["max"]))
 
 
 def _chosen_kernels(timeline: Timeline, pattern: str) -> list[str]:
@@ -192,12 +203,21 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
         Column("p95", cells("p95_cycles", count), rank=5),
         Column("spread", cells("warp_spread", percent), rank=7),
     ]
+    if any(row.get("value_min") is not None for row in rows):
+        columns.append(Column("value", [_value_range(row) for row in rows], rank=4))
     if any(row["incomplete"] for row in rows):
         no_end = [count(row["incomplete"]) if row["incomplete"] else "" for row in rows]
         columns.append(Column("no end", no_end, rank=4, style="yellow"))
     if by != "kind" and (by == "region" or any(row.get("source") for row in rows)):
         columns.append(Column("source", _sources(rows, by), right=False, rank=8, style="dim"))
     return columns
+
+
+def _value_range(row: dict[str, Any]) -> str:
+    low, high = row.get("value_min"), row.get("value_max")
+    if low is None:
+        return ""
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _name_column(rows: list[dict[str, Any]], by: str, *, nested: bool) -> Column:

@@ -56,11 +56,18 @@ def plan_pipelines(options: Options) -> Pipelines:
             f"buffer={options.buffer}",
         ),
     )
+    scopes = "kperf-insert-scopes," if records_kind(options, "user") or records_kind(options, "mark") else ""
+    regions = f"kperf-insert-regions{{regions={','.join(options.regions)}}}"
     return Pipelines(
-        ttgir=f"kperf-insert-regions{{regions={','.join(options.regions)}}},kperf-verify-balance,kperf-assign-frames",
+        ttgir=f"{scopes}{regions},kperf-verify-balance,kperf-assign-frames",
         allocation=str(plan),
         lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},
     )
+
+
+def records_kind(options: Options, kind: str) -> bool:
+    """Whether regions of `kind` are to be recorded."""
+    return options.regions == ("auto",) or kind in options.regions
 
 
 def parse_pipeline(text: str) -> list[PassCall]:

@@ -22,7 +22,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import attempt, parse_module
-from kperfir.compile.pipeline import add_passes, plan_pipelines
+from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.errors import CompileError, KPerfWarning, UsageError
 from kperfir.runtime.patches import Patches
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kperfir.config import Options
+
+    Wrapper = Callable[[Callable[..., None]], Callable[..., None]]
 
 LAYOUT_KEY = "kperf_layout"
 # Why a kernel that was to be instrumented is not.
@@ -48,6 +50,8 @@ class TritonHook:
         self._patches = Patches()
         self._previous: Callable[..., Any] | None = None
         self._lowering = threading.local()
+        self.front_end = FrontEnd()
+        self._wraps_builder = False
 
     def install(self) -> None:
         """Load the plugin and take part in Triton's compilation.
@@ -70,6 +74,18 @@ class TritonHook:
     def uninstall(self) -> None:
         """Undo `install`."""
         self._patches.undo()
+        self._wraps_builder = False
+
+    def wrap_builder(self, wrappers: dict[str, Wrapper]) -> None:
+        """Wrap methods of the front end's builder until `uninstall`. Called for every scope: does it once."""
+        from triton._C.libtriton import ir
+
+        with _wrapping:
+            if self._wraps_builder:
+                return
+            for name, wrap in wrappers.items():
+                self._patches.replace(ir.builder, name, wrap(getattr(ir.builder, name)))
+            self._wraps_builder = True
 
     def _hook_stages(self, *arguments: Any) -> tuple[str, str] | None:
         """Triton's stages hook: without arguments, the cache key; with arguments, the stages to change."""
@@ -78,7 +94,7 @@ class TritonHook:
             return before[0] + self._key, before[1] + self._key
         if self._previous:
             self._previous(*arguments)
-        Compilation(self, stages=arguments[1]).take_part()
+        Compilation(self, stages=arguments[1], options=arguments[2]).take_part()
         return None
 
     def _wrap_points(self, instrument: Callable[..., Any], backend: str) -> Callable[..., Any]:
@@ -103,12 +119,24 @@ class TritonHook:
         return result
 
 
-class Compilation:
-    """One compilation of one kernel: its stages, and what is needed to start over without instrumentation."""
+class FrontEnd(threading.local):
+    """The compilation of this thread whose source Triton's front end reads next, or reads at the moment."""
 
-    def __init__(self, hook: TritonHook, stages: dict[str, Callable[..., Any]]) -> None:
+    compilation: Compilation | None = None
+
+
+class Compilation:
+    """One compilation of one kernel: its stages, and what is needed to start over without instrumentation.
+
+    `options` are those of Triton's backend: the front end has the same object.
+    """
+
+    def __init__(self, hook: TritonHook, stages: dict[str, Callable[..., Any]], options: Any) -> None:
         self.hook = hook
         self.stages = stages
+        self.options = options
+        self.has_scopes = False  # The source has scopes or marks, and the front end left them in.
+        self.hides_scopes = False  # It has scopes, but there are no locations to hold them.
         self._plain = dict(stages)
         self._module: Any = None  # The instrumented module, if there is one.
         self._pristine = ""  # Text of the module before that.
@@ -120,6 +148,9 @@ class Compilation:
         """Wrap the stages. A compilation without an ``llir`` stage is not for us."""
         if "llir" not in self.stages:
             return
+        self.hook.front_end.compilation = self
+        if "ttir" in self.stages:
+            self.stages["ttir"] = self._run_ttir
         if "ttgir" in self.stages:
             self.stages["ttgir"] = self._run_ttgir
         self.stages["llir"] = self._run_llir
@@ -130,29 +161,45 @@ class Compilation:
         names = list(self._plain)
         return names[names.index("llir") :]
 
+    def _run_ttir(self, source: Any, metadata: dict[str, Any]) -> Any:
+        self._leave_front_end(source)
+        return self._plain["ttir"](source, metadata)
+
     def _run_ttgir(self, source: Any, metadata: dict[str, Any]) -> Any:
+        self._leave_front_end(source)  # A Gluon kernel comes from there directly.
         return self._instrument(self._plain["ttgir"](source, metadata))
+
+    def _leave_front_end(self, module: Any) -> None:
+        """A kernel that is not recorded goes on as if its source had no scopes."""
+        if self.hook.front_end.compilation is not self:
+            return
+        self.hook.front_end.compilation = None
+        if self.has_scopes and not self._is_selected(module):
+            _run_passes(module, "kperf-drop-scopes")
+
+    def _is_selected(self, module: Any) -> bool:
+        name = module.get_entry_func_name()
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.hook.options.kernels)
 
     def _instrument(self, module: Any) -> Any:
         """Return `module` with records, or as it was."""
-        from triton._C.libtriton import ir
-
         self._kernel = module.get_entry_func_name()
-        if not any(fnmatch.fnmatchcase(self._kernel, pattern) for pattern in self.hook.options.kernels):
+        if not self._is_selected(module):
             return module
         self._pristine = module.str()
         if "kperf_gpu.init" in self._pristine:
             # A .ttgir that was written while kperfir was active.
             self._module = module
             return module
+        if self.hides_scopes:
+            warnings.warn(
+                f"the scopes of {self._kernel} are not recorded while TRITON_DISABLE_LINE_INFO is set: "
+                "they are part of source locations",
+                KPerfWarning,
+                stacklevel=2,
+            )
 
-        def instrument() -> Any:
-            manager = ir.pass_manager(module.context)
-            add_passes(manager, self.hook.pipelines.ttgir)
-            manager.run(module, "kperfir")
-            return module
-
-        self._module, failure = attempt(instrument)
+        self._module, failure = attempt(lambda: _run_passes(module, self.hook.pipelines.ttgir))
         if failure is None:
             return module
         return self._give_up(failure, module.context)
@@ -204,10 +251,21 @@ class Compilation:
             ),
         )
         warnings.warn(str(error), KPerfWarning, stacklevel=2)
-        return parse_module(self._pristine, context)
+        plain = parse_module(self._pristine, context)
+        return _run_passes(plain, "kperf-drop-scopes") if "kperf." in self._pristine else plain
+
+
+def _run_passes(module: Any, pipeline: str) -> Any:
+    from triton._C.libtriton import ir
+
+    manager = ir.pass_manager(module.context)
+    add_passes(manager, pipeline)
+    manager.run(module, "kperfir")
+    return module
 
 
 _hooks: list[TritonHook] = []
+_wrapping = threading.Lock()
 
 
 def install(options: Options) -> None:
@@ -228,6 +286,35 @@ def install(options: Options) -> None:
     hook = TritonHook(options)
     hook.install()
     _hooks.append(hook)
+
+
+def takes_part(options: Any, kind: str) -> bool:
+    """Whether regions of `kind` that the front end marks are recorded: it reads a source for a compilation of ours.
+
+    Args:
+        options: Those that the backend parsed for the compilation; `builder.options` in the front end.
+        kind: ``user`` or ``mark``.
+    """
+    for hook in _hooks:
+        compilation = hook.front_end.compilation
+        if compilation is not None and compilation.options is options and records_kind(hook.options, kind):
+            compilation.has_scopes = True
+            return True
+    return False
+
+
+def note_hidden_scopes(options: Any) -> None:
+    """The front end could not leave a scope in what it reads for `options`: say so if the kernel is recorded."""
+    for hook in _hooks:
+        compilation = hook.front_end.compilation
+        if compilation is not None and compilation.options is options:
+            compilation.hides_scopes = True
+
+
+def wrap_builder(wrappers: dict[str, Wrapper]) -> None:
+    """See `TritonHook.wrap_builder`; nothing happens if no hook is installed."""
+    for hook in _hooks:
+        hook.wrap_builder(wrappers)
 
 
 def uninstall() -> None:

@@ -7,6 +7,7 @@ microseconds with three decimals, hence whole nanoseconds; launches follow each 
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -104,7 +105,8 @@ def _describe_ctas(drawing: LaunchDrawing, rows: np.ndarray) -> list[str]:
 
 
 def _describe_spans(drawing: LaunchDrawing, rows: np.ndarray) -> list[str]:
-    spans = drawing.spans.iloc[rows - len(drawing.lanes.roots)]
+    index = rows - len(drawing.lanes.roots)
+    spans = drawing.spans.iloc[index]
     regions = spans["region"].to_numpy()
     heads: dict[int, str] = {}
     firsts = spans.drop_duplicates("region")
@@ -113,10 +115,19 @@ def _describe_spans(drawing: LaunchDrawing, rows: np.ndarray) -> list[str]:
         phase = '"ph":"i","s":"t"' if kind == "mark" else '"ph":"B"'
         heads[region] = f'{phase},"name":{json.dumps(name)},"cat":{json.dumps(kind)},"args":{{"source":{source}'
     columns = (regions, *(spans[name] for name in ("iteration", "start_cycles", "duration_cycles", "complete")))
+    values = ("" if value is None else f',"value":{_json_number(value)}' for value in drawing.values[index])
     return [
         heads[region]
         + (f',"iteration":{iteration}' if iteration >= 0 else "")
+        + value
         + f',"start_cycles":{start},"duration_cycles":{duration}'
         + ("}" if complete else ',"incomplete":true}')
-        for region, iteration, start, duration, complete in zip(*(c.tolist() for c in columns), strict=True)
+        for (region, iteration, start, duration, complete), value in zip(
+            zip(*(c.tolist() for c in columns), strict=True), values, strict=True
+        )
     ]
+
+
+def _json_number(value: float) -> str:
+    """JSON has no infinities and no NaN: those are texts."""
+    return json.dumps(value if math.isfinite(value) else str(value))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 _VARINT = 0
+_FIXED64 = 1
 _LENGTH_DELIMITED = 2
 
 
@@ -45,6 +46,12 @@ class MessageBatch:
         column = np.full(self.rows, values) if isinstance(values, int) else values
         matrix, used = _varints(column)
         self._columns.append((matrix, used if present is None else used & present[:, None]))
+
+    def double(self, field: int, values: NDArray[np.float64]) -> None:
+        """Add a double field."""
+        self._constant(_tag(field, _FIXED64), None)
+        matrix = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(self.rows, 8)
+        self._columns.append((matrix, np.ones(matrix.shape, np.bool_)))
 
     def message(self, field: int, inner: MessageBatch, *, present: Mask | None = None) -> None:
         """Add a sub-message field; `inner` has the same number of rows and is complete."""

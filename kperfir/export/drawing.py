@@ -34,6 +34,7 @@ class LaunchDrawing:
     offset_ns: int  # Where the launch's own zero lies on the axis.
     lanes: LaunchLanes
     spans: pd.DataFrame
+    values: NDArray[Any]  # Per span: what a mark carries, int or float; else None.
     lane: NDArray[np.int64]
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
@@ -93,6 +94,7 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
         offset_ns=offset_ns,
         lanes=lanes,
         spans=spans,
+        values=_values(timeline, launch["launch"], spans),
         lane=root_lane[root],
         start_ns=start + offset_ns,
         end_ns=end + offset_ns,
@@ -100,6 +102,15 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
         begin_order=begin_order,
         end_order=end_order,
     )
+
+
+def _values(timeline: Timeline, launch: int, spans: pd.DataFrame) -> NDArray[Any]:
+    values = np.full(len(spans), None, object)
+    marks = timeline.marks
+    marks = marks[marks["launch"] == launch]
+    if len(marks):
+        values[marks["span"].to_numpy() - int(spans.index[0])] = marks["value"].to_numpy()
+    return values
 
 
 def _in_order(

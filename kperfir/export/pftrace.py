@@ -11,7 +11,7 @@ arguments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from kperfir.export.drawing import LaunchDrawing, launch_drawings
 from kperfir.export.pftrace_packets import Annotation, PacketWriter, TrackEventType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,7 +91,8 @@ class _Events:
         return self._packet(self.drawing.start_ns[rows], event)
 
     def _span_begins(self, rows: NDArray[np.int64]) -> MessageBatch:
-        spans = self.drawing.spans.iloc[rows - self._root_count]
+        index = rows - self._root_count
+        spans = self.drawing.spans.iloc[index]
         iteration = spans["iteration"].to_numpy()
         incomplete = ~spans["complete"].to_numpy()
         event = MessageBatch(len(rows))
@@ -103,11 +104,33 @@ class _Events:
         unfinished.varint(Annotation.NAME_IID, self.packets.annotation_iid("incomplete"))
         unfinished.varint(Annotation.BOOL_VALUE, 1)
         event.message(4, unfinished, present=incomplete)
+        for value, present in self._values(self.drawing.values[index]):
+            event.message(4, value, present=present)
         event.varint(9, np.where(self.drawing.instant[rows], TrackEventType.INSTANT, TrackEventType.SLICE_BEGIN))
         event.varint(10, self.packets.region_name_iids(spans["name"]))
         event.varint(11, self.track[rows])
         event.varint(34, self.packets.source_iids(spans))
         return self._packet(self.drawing.start_ns[rows], event)
+
+    def _values(self, values: NDArray[Any]) -> Iterator[tuple[MessageBatch, NDArray[np.bool_]]]:
+        """Annotations of what marks carry, and which rows have them."""
+        is_float = np.array([isinstance(value, float) for value in values], np.bool_)
+        is_large = np.array([isinstance(value, int) and value >= 1 << 63 for value in values], np.bool_)
+        is_int = np.array([value is not None for value in values], np.bool_) & ~is_float & ~is_large
+        for present, field, dtype in (
+            (is_int, Annotation.INT_VALUE, np.int64),
+            (is_large, Annotation.UINT_VALUE, np.uint64),
+            (is_float, Annotation.DOUBLE_VALUE, np.float64),
+        ):
+            if present.any():
+                annotation = MessageBatch(len(values))
+                annotation.varint(Annotation.NAME_IID, self.packets.annotation_iid("value"))
+                numbers: NDArray[Any] = np.where(present, values, 0).astype(dtype)
+                if is_float is present:
+                    annotation.double(field, numbers)
+                else:
+                    annotation.varint(field, numbers)
+                yield annotation, present
 
     def _ends(self, rows: NDArray[np.int64]) -> MessageBatch:
         event = MessageBatch(len(rows))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS = (
     "cta", "cta_x", "cta_y", "cta_z", "warp", "role", "records", "dropped",
-    "iteration", "start_cycles", "duration_cycles", "incomplete",
+    "iteration", "start_cycles", "duration_cycles", "incomplete", "value",
 )  # fmt: skip
 _NAMES_PER_PACKET = 4096
 
@@ -37,7 +37,9 @@ class Annotation:
 
     NAME_IID = 1
     BOOL_VALUE = 2
+    UINT_VALUE = 3
     INT_VALUE = 4
+    DOUBLE_VALUE = 5
     STRING_VALUE_IID = 17
 
 

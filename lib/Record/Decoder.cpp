@@ -52,7 +52,9 @@ private:
   std::optional<DecodeError>
   replayFrame(const Segment &segment, FramePosition frame, ClockUnwrap &unwrap);
   std::optional<DecodeError> replayStamp(const Segment &segment, uint32_t word,
-                                         uint32_t stamp, int64_t clock);
+                                         uint32_t stamp, int64_t clock,
+                                         uint32_t &valueWord);
+  void noteMark(const Segment &segment, Event event, uint32_t &valueWord);
   ClockUnwrap placeClock(const Segment &segment, CtaAnchors anchors) const;
 
   const DecoderLayout &plan;
@@ -188,6 +190,7 @@ std::optional<DecodeError> BufferDecoder::replayFrame(const Segment &segment,
                                                       ClockUnwrap &unwrap) {
   uint32_t firstStamp = plan.frameOffsets[frame.id];
   uint32_t count = plan.frameOffsets[frame.id + 1] - firstStamp;
+  uint32_t valueWord = frame.begin + count; // Values lie behind the stamps.
   for (uint32_t slot = 0; slot < count; ++slot) {
     uint32_t word = frame.begin + slot;
     uint32_t raw = loadWord(segment.data, word);
@@ -195,7 +198,8 @@ std::optional<DecodeError> BufferDecoder::replayFrame(const Segment &segment,
     if (!unwrap.plausible(clock))
       return segment.error(word, "clock " + number(clock),
                            "a time near the CTA's, " + unwrap.describe());
-    if (auto error = replayStamp(segment, word, firstStamp + slot, clock))
+    if (auto error =
+            replayStamp(segment, word, firstStamp + slot, clock, valueWord))
       return error;
     if (options.stamps) {
       columns.stamps.frame.push_back(static_cast<int32_t>(frame.id));
@@ -207,10 +211,9 @@ std::optional<DecodeError> BufferDecoder::replayFrame(const Segment &segment,
   return std::nullopt;
 }
 
-std::optional<DecodeError> BufferDecoder::replayStamp(const Segment &segment,
-                                                      uint32_t word,
-                                                      uint32_t stamp,
-                                                      int64_t clock) {
+std::optional<DecodeError>
+BufferDecoder::replayStamp(const Segment &segment, uint32_t word,
+                           uint32_t stamp, int64_t clock, uint32_t &valueWord) {
   for (uint32_t i = plan.stampOffsets[stamp]; i < plan.stampOffsets[stamp + 1];
        ++i) {
     Event event = plan.events[i];
@@ -220,8 +223,23 @@ std::optional<DecodeError> BufferDecoder::replayStamp(const Segment &segment,
           word, std::string(edge) + " of region " + number(event.region),
           "an event that can follow: " + replay.openRegion());
     }
+    if (event.edge == Edge::Mark)
+      noteMark(segment, event, valueWord);
   }
   return std::nullopt;
+}
+
+void BufferDecoder::noteMark(const Segment &segment, Event event,
+                             uint32_t &valueWord) {
+  uint64_t value = 0;
+  uint32_t words = plan.valueWords(event.region);
+  for (uint32_t i = 0; i < words; ++i)
+    value |= uint64_t(loadWord(segment.data, valueWord + i)) << (32 * i);
+  valueWord += words;
+  if (!options.spans)
+    return;
+  columns.marks.span.push_back(replay.lastRow());
+  columns.marks.value.push_back(value);
 }
 
 /// A lost prefix may have had any length: then time is counted from the end.

@@ -67,6 +67,12 @@ struct StampColumns {
   Column<int64_t> clock; // Unwrapped to 64 bits.
 };
 
+/// One row per mark that was passed, in order of (track, time).
+struct MarkColumns {
+  Column<int64_t> span;   // Row of SpanColumns.
+  Column<uint64_t> value; // Its bits, the low word first; 0 if it has none.
+};
+
 /// One row per execution of a region, in order of (track, start).
 struct SpanColumns {
   Column<int32_t> region;
@@ -86,9 +92,11 @@ struct Columns {
   TrackColumns tracks;
   StampColumns stamps;
   SpanColumns spans;
+  MarkColumns marks;
 };
 
-/// Which of the two large tables to make. Everything is checked either way.
+/// Which of the two large tables to make; marks come with spans. Everything is
+/// checked either way.
 struct DecodeOptions {
   bool stamps = false;
   bool spans = true;

@@ -24,6 +24,14 @@ uint64_t DecoderLayout::ctaBytes() const {
   return record::ctaBytes(totalWarps, wordsPerWarp);
 }
 
+uint32_t DecoderLayout::frameWords(size_t frame) const {
+  uint32_t first = frameOffsets[frame], last = frameOffsets[frame + 1];
+  uint32_t values = 0;
+  for (uint32_t i = stampOffsets[first]; i < stampOffsets[last]; ++i)
+    values += valueWords(events[i].region);
+  return record::frameWords(last - first, values);
+}
+
 std::string DecoderLayout::validate() const {
   if (totalWarps == 0 || totalWarps > kMaxWarps)
     return "number of warps";
@@ -32,6 +40,9 @@ std::string DecoderLayout::validate() const {
     return "words per warp";
   if (regionKinds.size() != regionParents.size())
     return "kinds of the regions";
+  if (!regionValueWords.empty() &&
+      regionValueWords.size() != regionKinds.size())
+    return "values of the regions";
   std::vector<int> depth(regionParents.size());
   for (size_t region = 0; region < regionParents.size(); ++region) {
     int32_t parent = regionParents[region];
@@ -44,17 +55,15 @@ std::string DecoderLayout::validate() const {
                   regionKinds[static_cast<size_t>(parent)] == RegionKind::Loop;
     if (regionKinds[region] == RegionKind::Iteration && !inLoop)
       return "parent of iteration " + std::to_string(region);
+    uint32_t words = valueWords(static_cast<int32_t>(region));
+    if (words > 2 || (words != 0 && regionKinds[region] != RegionKind::Mark))
+      return "value of region " + std::to_string(region);
   }
   if (stampOffsets.empty() || !areOffsets(stampOffsets, events.size()) ||
       !areOffsets(frameOffsets, stampOffsets.size() - 1))
     return "offsets of frames and stamps";
   if (frameOffsets.size() - 1 > kMaxFrames)
     return "number of frames";
-  for (size_t frame = 0; frame + 1 < frameOffsets.size(); ++frame) {
-    uint32_t count = frameOffsets[frame + 1] - frameOffsets[frame];
-    if (count == 0 || frameWords(count) > maxFrameWords)
-      return "size of frame " + std::to_string(frame);
-  }
   for (size_t stamp = 0; stamp + 1 < stampOffsets.size(); ++stamp)
     if (stampOffsets[stamp] == stampOffsets[stamp + 1])
       return "stamp " + std::to_string(stamp) + " without an event";
@@ -68,6 +77,10 @@ std::string DecoderLayout::validate() const {
         (event.edge == Edge::End && kind == RegionKind::Iteration))
       return "edge of region " + std::to_string(event.region);
   }
+  for (size_t frame = 0; frame + 1 < frameOffsets.size(); ++frame)
+    if (frameOffsets[frame] == frameOffsets[frame + 1] ||
+        frameWords(frame) > maxFrameWords)
+      return "size of frame " + std::to_string(frame);
   return {};
 }
 

@@ -34,11 +34,21 @@ struct DecoderLayout {
   uint32_t maxFrameWords = 0;
   std::vector<int32_t> regionParents; // -1: no parent.
   std::vector<RegionKind> regionKinds;
+  /// Words of the value that a mark carries, 0 to 2; empty: no mark has one.
+  std::vector<uint8_t> regionValueWords;
   std::vector<uint32_t> frameOffsets;
   std::vector<uint32_t> stampOffsets;
   std::vector<Event> events;
 
   uint64_t ctaBytes() const;
+
+  uint32_t valueWords(int32_t region) const {
+    return regionValueWords.empty()
+               ? 0
+               : regionValueWords[static_cast<size_t>(region)];
+  }
+  /// Words of a frame; its stamps and events must be in range.
+  uint32_t frameWords(size_t frame) const;
 
   /// Empty if decoding with this layout is well defined; otherwise what is not.
   std::string validate() const;

@@ -18,8 +18,10 @@ static std::string number(uint64_t value) { return std::to_string(value); }
 FrameWalk::FrameWalk(const DecoderLayout &plan) : plan(plan) {
   for (size_t frame = 0; frame + 1 < plan.frameOffsets.size(); ++frame) {
     uint32_t count = plan.frameOffsets[frame + 1] - plan.frameOffsets[frame];
-    minStamps = std::min(minStamps, count);
-    maxStamps = std::max(maxStamps, count);
+    frameSizes.push_back(plan.frameWords(frame));
+    Share share{count, frameSizes.back()};
+    least = std::min(least, share);
+    most = std::max(most, share);
   }
 }
 
@@ -78,11 +80,12 @@ std::optional<DecodeError> FrameWalk::back(const Segment &segment, uint32_t end,
                            "a tag, " + hex(kTagBase) + " to " +
                                hex(kTagBase + frameCount - 1));
     uint32_t count = plan.frameOffsets[id + 1] - plan.frameOffsets[id];
-    if (frameWords(count) > end)
-      return segment.error(
-          end - 1, "tag of a frame of " + number(frameWords(count)) + " words",
-          "at most " + number(end) + " words");
-    uint32_t begin = end - frameWords(count);
+    uint32_t size = frameSizes[id];
+    if (size > end)
+      return segment.error(end - 1,
+                           "tag of a frame of " + number(size) + " words",
+                           "at most " + number(end) + " words");
+    uint32_t begin = end - size;
     if (begin < low)
       break; // The present lap has overwritten its beginning.
     frames.push_back({begin, id});
@@ -107,9 +110,9 @@ FrameWalk::checkCounters(const Segment &segment,
     return std::nullopt;
   // A lap has more words than `limit`, at most wordsPerWarp, and a known share
   // of them are stamps.
-  uint64_t least = uint64_t(limit) / kWordBytes + 1;
-  uint64_t lapMin = (least * minStamps + minStamps) / (minStamps + 1);
-  uint64_t lapMax = uint64_t(plan.wordsPerWarp) * maxStamps / (maxStamps + 1);
+  uint64_t words = uint64_t(limit) / kWordBytes + 1;
+  uint64_t lapMin = (words * least.stamps + least.words - 1) / least.words;
+  uint64_t lapMax = uint64_t(plan.wordsPerWarp) * most.stamps / most.words;
   uint64_t earlier = records - stampsOfThisLap;
   if (laps * lapMax + stamps > UINT32_MAX)
     return std::nullopt; // The count of stamps may have wrapped.

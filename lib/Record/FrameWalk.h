@@ -63,8 +63,17 @@ private:
   std::optional<DecodeError> checkCounters(const Segment &segment,
                                            uint64_t stampsOfThisLap) const;
 
+  /// How many of a frame's words are stamps.
+  struct Share {
+    uint64_t stamps, words;
+    bool operator<(const Share &other) const {
+      return stamps * other.words < other.stamps * words;
+    }
+  };
+
   const DecoderLayout &plan;
-  uint32_t minStamps = UINT32_MAX, maxStamps = 0; // Of any frame.
+  std::vector<uint32_t> frameSizes; // In words.
+  Share least{1, 1}, most{0, 1};    // Of any frame.
   uint32_t cursor = 0, lapEnd = 0;
 };
 

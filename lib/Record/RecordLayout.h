@@ -17,8 +17,8 @@ namespace kperfir::record {
 inline constexpr uint32_t kWordBytes = 4;
 
 /// Version of the layout JSON and of everything in this file. A change of any
-/// constant below is a new version.
-inline constexpr uint32_t kLayoutVersion = 1;
+/// constant below is a new version. 2: marks may carry values.
+inline constexpr uint32_t kLayoutVersion = 2;
 
 //===----------------------------------------------------------------------===//
 // CTA header
@@ -60,8 +60,11 @@ inline constexpr uint32_t kTagBaseMask = 0xFFF00000;
 inline constexpr uint32_t kTagFrameMask = 0x000FFFFF;
 inline constexpr uint32_t kMaxFrames = kTagFrameMask + 1;
 
-/// A frame of n stamps takes n words and its tag.
-constexpr uint32_t frameWords(uint32_t stamps) { return stamps + 1; }
+/// A frame: its stamps, the values of its marks in the marks' order (low word
+/// first), and its tag.
+constexpr uint32_t frameWords(uint32_t stamps, uint32_t valueWords = 0) {
+  return stamps + valueWords + 1;
+}
 
 constexpr uint32_t segmentWords(uint32_t wordsPerWarp) {
   return kSegmentHeaderWords + wordsPerWarp;

@@ -36,6 +36,9 @@ public:
   /// Close what is still open at the warp's last stamp.
   void finish(int64_t clock);
 
+  /// Row of the span that was started last.
+  int64_t lastRow() const { return static_cast<int64_t>(next) - 1; }
+
   std::string openRegion() const;
 
   /// Ends whose start was overwritten.

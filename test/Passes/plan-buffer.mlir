@@ -7,7 +7,7 @@
 // kernel's 100 bytes of shared memory are followed by ours at 112:
 // 112 + 4 * 2064 = 8368. In global memory there are 64 bytes more.
 // CHECK: kperf.layout = "{\22buffer\22:\22shared\22,\22cta_bytes\22:8320,\22frames\22:[{\22id\22:0,\22stamps\22:{{\[\[\[}}\22start\22,0]],{{\[\[}}\22end\22,0],[\22mark\22,1]]]}],\22hash\22:{{[0-9]+}},\22kernel\22:\22k\22,\22max_frame_words\22:3,\22regions\22:
-// CHECK-SAME: \22roles\22:[{\22first_warp\22:0,\22name\22:\22default\22,\22warps\22:4}],\22strategy\22:\22saturate\22,\22target\22:\22cuda:80\22,\22total_warps\22:4,\22version\22:1,\22warp_size\22:32,\22words_per_warp\22:512}"
+// CHECK-SAME: \22roles\22:[{\22first_warp\22:0,\22name\22:\22default\22,\22warps\22:4}],\22strategy\22:\22saturate\22,\22target\22:\22cuda:80\22,\22total_warps\22:4,\22version\22:2,\22warp_size\22:32,\22words_per_warp\22:512}"
 // CHECK-SAME: offset = 112 : i32
 // CHECK-SAME: ttg.shared = 8368 : i32
 // CHECK-LABEL: tt.func public @k

@@ -31,9 +31,9 @@ tt.func public @overlap() {
 
 tt.func public @started_twice() {
   // expected-note@+1 {{started here}}
-  kperf.record start "a"
+  kperf.record start "a" kind load
   // expected-error@+1 {{starts region "a" while it is open}}
-  kperf.record start "a"
+  kperf.record start "a" kind load
   tt.return
 }
 

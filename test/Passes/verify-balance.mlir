@@ -51,3 +51,15 @@ tt.func public @partitions() {
   tt.return
 }
 }
+
+// -----
+
+// A user's scope may hold another one of its name.
+// CHECK-LABEL: @same_name
+tt.func public @same_name() {
+  kperf.record start "a"
+  kperf.record start "a"
+  kperf.record end "a"
+  kperf.record end "a"
+  tt.return
+}

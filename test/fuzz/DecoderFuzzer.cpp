@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint32_t kHash = 7;
 
-/// Kernel > loop > iteration > {load, dot}, a mark, and a second role; its
+/// Kernel > loop > iteration > {load, dot}, a mark with a value, a second role;
 /// frames are [start] [start] [start start|end start|end] [mark] [end end].
 DecoderLayout makeLayout(bool ring, uint32_t words) {
   DecoderLayout layout;
@@ -35,6 +35,7 @@ DecoderLayout makeLayout(bool ring, uint32_t words) {
                         RegionKind::Iteration, RegionKind::Other,
                         RegionKind::Other,     RegionKind::Mark,
                         RegionKind::Other};
+  layout.regionValueWords = {0, 0, 0, 0, 0, 2, 0};
   layout.frameOffsets = {0, 1, 2, 5, 6, 7, 9};
   layout.stampOffsets = {0, 1, 2, 4, 6, 7, 8, 10, 11, 12};
   layout.events = {{Edge::Start, 0}, {Edge::Start, 1}, {Edge::Start, 2},

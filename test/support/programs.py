@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SOURCE = "/src/kernel.py"
+VALUE_WORDS = {"": 0, "i32": 1, "u32": 1, "f32": 1, "i64": 2, "u64": 2, "f64": 2}
 
 
 # Programs -------------------------------------------------------------------------------------------------------------
@@ -46,7 +47,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Mark:
+    """A mark; `value`: the type of what it carries, empty for nothing."""
+
     line: int = 0
+    value: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,11 @@ class Plan:
 
     @property
     def max_frame_words(self) -> int:
-        return max((len(frame) + 1 for frame in self.frames), default=1)
+        return max((len(frame) + self.value_words(frame) + 1 for frame in self.frames), default=1)
+
+    def value_words(self, frame: list[list[tuple[str, int]]]) -> int:
+        """Words that the marks of a frame carry."""
+        return sum(VALUE_WORDS[self.regions[region].get("value", "")] for stamp in frame for _, region in stamp)
 
     def layout(self, *, strategy: str, words_per_warp: int, target: str = "cuda:80") -> BufferLayout:
         warps = sum(count for _, count, _ in self.roles)
@@ -136,7 +144,7 @@ class Plan:
             first += count
         words = max(words_per_warp, self.max_frame_words)
         fields = {
-            "version": 1,
+            "version": 2,
             "kernel": self.kernel,
             "target": target,
             "warp_size": 32,
@@ -169,7 +177,7 @@ def plan_program(roles: Sequence[Role], kernel: str = "kernel") -> Plan:
     return plan
 
 
-def _add_region(plan: Plan, kind: str, parent: int, line: int) -> int:
+def _add_region(plan: Plan, kind: str, parent: int, line: int, value: str = "") -> int:
     region = len(plan.regions)
     if kind == "kernel" and region > 0:
         return 0
@@ -189,6 +197,7 @@ def _add_region(plan: Plan, kind: str, parent: int, line: int) -> int:
             "line": line,
             "column": 4,
         }
+        | ({"value": value} if value else {})
     )
     return region
 
@@ -201,7 +210,7 @@ def _lower(plan: Plan, body: Sequence[Node], open_regions: list[int]) -> list[An
         if isinstance(node, Work):
             code.append(node)
         elif isinstance(node, Mark):
-            code.append(Stamp([("mark", _add_region(plan, "mark", parent, node.line))]))
+            code.append(Stamp([("mark", _add_region(plan, "mark", parent, node.line, node.value))]))
         elif isinstance(node, Region):
             region = _add_region(plan, node.kind, parent, node.line)
             code.append(Stamp([("start", region)]))
@@ -300,6 +309,7 @@ class WarpRun:
         self.clock = clock
         self.stamps: list[tuple[int, int, int]] = []  # (frame, slot, 64-bit clock)
         self.spans: list[TrueSpan] = []
+        self.marks: list[tuple[int, int]] = []  # (index of its span, bits of its value)
         self._open: list[int] = []
         self._iteration: list[int] = []  # Of the loops being executed.
 
@@ -332,7 +342,8 @@ class WarpRun:
         self._iteration.pop()
 
     def _frame(self, frame: FrameCode) -> None:
-        clocks = []
+        clocks: list[int] = []
+        words: list[int] = []  # Of the values of marks.
         for item in frame.items:
             if isinstance(item, Stamp):
                 self.clock += self.rng.randint(1, 4)
@@ -340,11 +351,20 @@ class WarpRun:
                 clocks.append(self.clock)
                 for edge, region in item.events:
                     self._event(edge, region)
+                    if edge == "mark":
+                        words += self._mark(region)
             elif isinstance(item, Work):
                 self.clock += self.rng.randint(item.low, item.high)
             else:
                 self._run([item])
-        self.warp.frame(frame.id, clocks)
+        self.warp.frame(frame.id, clocks, words)
+
+    def _mark(self, region: int) -> list[int]:
+        count = VALUE_WORDS[self.plan.regions[region].get("value", "")]
+        # What looks like a tag must not be taken for one.
+        words = [self.rng.choice((self.rng.getrandbits(32), 0x4B500000)) for _ in range(count)]
+        self.marks.append((len(self.spans) - 1, sum(word << 32 * index for index, word in enumerate(words))))
+        return words
 
     def _event(self, edge: str, region: int) -> None:
         regions = self.plan.regions

@@ -37,7 +37,7 @@ def random_body(rng: random.Random, depth: int, max_gap: int) -> list[Node]:
         elif depth and choice < 0.43:
             body.append(If([Work(high=max_gap), Return()]))
         elif choice < 0.5:
-            body.append(Mark())
+            body.append(Mark(value=rng.choice(("", "i32", "u32", "f32", "i64", "f64"))))
         elif choice < 0.8:
             inside = random_body(rng, depth - 1, max_gap) if depth and rng.random() < 0.5 else [Work(high=max_gap)]
             body.append(Region(rng.choice(_KINDS), inside))

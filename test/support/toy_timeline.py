@@ -23,6 +23,7 @@ REGIONS = (
     ("tile", "mark", 17),
     ("store mm.py:20", "store", 20),
 )
+VALUES = (7, -3, None, 1.5, (1 << 63) + 5, float("inf"))  # What marks carry, in turn.
 CLOCK_HZ = 1.41e9
 CATEGORIES = ("kernel", "role", "name", "kind", "file")
 SPAN_DTYPES = {
@@ -49,6 +50,14 @@ class ToyTimeline:
     launches: pd.DataFrame
     metadata: dict[str, object]
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def marks(self) -> pd.DataFrame:
+        """As `kperfir.timeline.Timeline.marks`; one mark after the other carries another kind of value."""
+        rows = np.flatnonzero(self.spans["kind"] == "mark")
+        values = np.array([VALUES[number % len(VALUES)] for number in range(len(rows))], object)
+        columns = self.spans.iloc[rows].rename(columns={"start_cycles": "cycles", "start_ns": "ns"})
+        return columns.assign(value=values, span=rows).reset_index(drop=True)
 
 
 def toy_timeline(*, seed: int = 0, launches: int = 2, ctas: int = 6, sms: int = 2, resident: int = 2) -> ToyTimeline:

@@ -45,5 +45,7 @@ LogicalResult kperf::RecordOp::verify() {
 LogicalResult kperf::MarkOp::verify() {
   if (getEvent().empty())
     return emitOpError("needs the name of an event");
+  if (getIsUnsigned() && (!getValue() || !getValue().getType().isInteger()))
+    return emitOpError("is unsigned without an integer to read so");
   return success();
 }

@@ -67,19 +67,30 @@ def KPerf_RecordOp : KPerf_Op<"record", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def KPerf_Value : AnyTypeOf<[I32, I64, F32, F64], "an i32, i64, f32 or f64">;
+
 def KPerf_MarkOp : KPerf_Op<"mark", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Record the time at which control passes a point";
+  let summary = "Record the time at which control passes a point, and a value";
   let description = [{
     Records one time for each warp that executes it, like `kperf.record`, but of
     an event without duration.
 
+    `value`, if present, is recorded too: a loop variable, a program id, whatever
+    scalar says which of many executions this one was. It is the warp's first
+    lane's. `unsigned` says how to read an integer; nothing else depends on it.
+
     Example:
     ```mlir
-    kperf.mark "tile done"
+    kperf.mark "epilogue"
+    kperf.mark "tile"(%tile : i32)
+    kperf.mark "address"(%offset : i64) unsigned
     ```
   }];
-  let arguments = (ins StrAttr:$event);
-  let assemblyFormat = "$event attr-dict";
+  let arguments = (ins StrAttr:$event, Optional<KPerf_Value>:$value,
+                   UnitAttr:$isUnsigned);
+  let assemblyFormat = [{
+    $event (`(` $value^ `:` type($value) `)`)? (`unsigned` $isUnsigned^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 

@@ -83,7 +83,7 @@ void KPerfGPUDialect::initialize() {
 
 LogicalResult
 FrameType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                  uint32_t id, uint32_t slots) {
+                  uint32_t id, uint32_t slots, uint32_t /*valueWords*/) {
   if (slots == 0)
     return emitError() << "a frame has at least one slot";
   if (id >= kperfir::record::kMaxFrames)
@@ -130,6 +130,34 @@ static LogicalResult verifyOrder(OpenFrameOp open) {
   return success();
 }
 
+uint32_t StoreValueOp::countWords(Type type) {
+  return type.getIntOrFloatBitWidth() / 32;
+}
+
+/// Each word for values belongs to one value.
+static LogicalResult verifyValues(OpenFrameOp open) {
+  llvm::BitVector stored(open.getFrame().getType().getValueWords());
+  for (Operation *user : open.getFrame().getUsers()) {
+    auto store = dyn_cast<StoreValueOp>(user);
+    if (!store)
+      continue;
+    uint32_t words = StoreValueOp::countWords(store.getValue().getType());
+    for (uint32_t word = store.getWord(); word < store.getWord() + words;
+         ++word) {
+      if (word >= stored.size())
+        return store.emitOpError("word ") << word << " is outside the frame's "
+                                          << stored.size() << " for values";
+      if (stored.test(word))
+        return store.emitOpError("stores word ") << word << " a second time";
+      stored.set(word);
+    }
+  }
+  if (int missing = stored.find_first_unset(); missing != -1)
+    return open.emitOpError("word ")
+           << missing << " for values is never stored";
+  return success();
+}
+
 LogicalResult OpenFrameOp::verify() {
   unsigned closes = 0;
   llvm::BitVector stamped(getFrame().getType().getSlots());
@@ -138,9 +166,12 @@ LogicalResult OpenFrameOp::verify() {
       ++closes;
       continue;
     }
+    if (isa<StoreValueOp>(user))
+      continue;
     auto stamp = dyn_cast<StampOp>(user);
     if (!stamp)
-      return user->emitOpError("uses a frame; only stamp and close_frame may");
+      return user->emitOpError("uses a frame; only stamp, store_value and "
+                               "close_frame may");
     if (stamp.getSlot() >= stamped.size())
       return success(); // The stamp's own verifier says so.
     if (stamped.test(stamp.getSlot()))
@@ -153,5 +184,7 @@ LogicalResult OpenFrameOp::verify() {
   if (closes != 1)
     return emitOpError("must be closed exactly once, is closed ")
            << closes << " times";
+  if (failed(verifyValues(*this)))
+    return failure();
   return verifyOrder(*this);
 }

@@ -47,15 +47,17 @@ def KPerfGPU_EventArrayAttr
 
 def KPerfGPU_FrameType : TypeDef<KPerfGPU_Dialect, "Frame"> {
   let mnemonic = "frame";
-  let summary = "An open frame: its id and the number of its slots";
+  let summary = "An open frame: its id, its slots, the words of its values";
   let description = [{
     A value of this type stands for the place in the warp's segment where the
     frame begins, if it fits.
 
-    Example: `!kperf_gpu.frame<3, 5>` is frame 3, with slots 0 to 4.
+    Example: `!kperf_gpu.frame<3, 5>` is frame 3, with slots 0 to 4;
+    `!kperf_gpu.frame<3, 5, 2>` has two words behind them for values of marks.
   }];
-  let parameters = (ins "uint32_t":$id, "uint32_t":$slots);
-  let assemblyFormat = "`<` $id `,` $slots `>`";
+  let parameters = (ins "uint32_t":$id, "uint32_t":$slots,
+                    DefaultValuedParameter<"uint32_t", "0">:$valueWords);
+  let assemblyFormat = "`<` $id `,` $slots (`,` $valueWords^)? `>`";
   let genVerifyDecl = 1;
 }
 
@@ -159,6 +161,31 @@ def KPerfGPU_StampOp : KPerfGPU_Op<"stamp", [MemoryEffects<[MemWrite]>]> {
     $frame `[` custom<Slot>($slot) `]` custom<Events>($events) attr-dict `:` qualified(type($frame))
   }];
   let hasVerifier = 1;
+}
+
+def KPerfGPU_Value : AnyTypeOf<[I32, I64, F32, F64], "an i32, i64, f32 or f64">;
+
+def KPerfGPU_StoreValueOp : KPerfGPU_Op<"store_value", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Store what a mark carries behind the slots of an open frame";
+  let description = [{
+    `word` counts the frame's words for values; an i64 or f64 takes two, the
+    low one first. Stored like a stamp, in one lane and if the frame fits.
+
+    Example:
+    ```mlir
+    kperf_gpu.stamp %frame[0] mark 7 : !kperf_gpu.frame<0, 1, 1>
+    kperf_gpu.store_value %frame[0], %tile : i32 in !kperf_gpu.frame<0, 1, 1>
+    ```
+  }];
+  let arguments = (ins KPerfGPU_FrameType:$frame, I32Attr:$word,
+                   KPerfGPU_Value:$value);
+  let assemblyFormat = [{
+    $frame `[` custom<Slot>($word) `]` `,` $value attr-dict `:` type($value) `in` qualified(type($frame))
+  }];
+  let extraClassDeclaration = [{
+    /// Words that a value of `type` takes.
+    static uint32_t countWords(::mlir::Type type);
+  }];
 }
 
 def KPerfGPU_CloseFrameOp : KPerfGPU_Op<"close_frame", [MemoryEffects<[MemWrite]>]> {

@@ -38,3 +38,27 @@ tt.func public @no_kind() {
   kperf.record start "a" kind launch
   tt.return
 }
+
+// -----
+
+tt.func public @unsigned_nothing() {
+  // expected-error@+1 {{is unsigned without an integer to read so}}
+  kperf.mark "tile" unsigned
+  tt.return
+}
+
+// -----
+
+tt.func public @unsigned_float(%f: f32) {
+  // expected-error@+1 {{is unsigned without an integer to read so}}
+  kperf.mark "tile"(%f : f32) unsigned
+  tt.return
+}
+
+// -----
+
+tt.func public @narrow(%i: i16) {
+  // expected-error@+1 {{must be an i32, i64, f32 or f64}}
+  kperf.mark "tile"(%i : i16)
+  tt.return
+}

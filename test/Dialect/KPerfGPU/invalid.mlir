@@ -89,3 +89,37 @@ tt.func public @init_in_loop(%c: i1) {
 ^bb2:
   tt.return
 }
+
+// -----
+
+tt.func public @value_missing(%i: i32) {
+  // expected-error@+1 {{word 1 for values is never stored}}
+  %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 1, 2>
+  kperf_gpu.stamp %f[0] mark 0 : !kperf_gpu.frame<0, 1, 2>
+  kperf_gpu.store_value %f[0], %i : i32 in !kperf_gpu.frame<0, 1, 2>
+  kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1, 2>
+  tt.return
+}
+
+// -----
+
+tt.func public @value_twice(%i: i32, %l: i64) {
+  %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 1, 2>
+  kperf_gpu.stamp %f[0] mark 0 : !kperf_gpu.frame<0, 1, 2>
+  // expected-error@+1 {{stores word 1 a second time}}
+  kperf_gpu.store_value %f[1], %i : i32 in !kperf_gpu.frame<0, 1, 2>
+  kperf_gpu.store_value %f[0], %l : i64 in !kperf_gpu.frame<0, 1, 2>
+  kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1, 2>
+  tt.return
+}
+
+// -----
+
+tt.func public @value_outside(%l: i64) {
+  %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 1, 1>
+  kperf_gpu.stamp %f[0] mark 0 : !kperf_gpu.frame<0, 1, 1>
+  // expected-error@+1 {{word 1 is outside the frame's 1 for values}}
+  kperf_gpu.store_value %f[0], %l : i64 in !kperf_gpu.frame<0, 1, 1>
+  kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1, 1>
+  tt.return
+}

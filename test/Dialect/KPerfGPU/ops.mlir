@@ -23,6 +23,19 @@ tt.func public @frames(%scratch: !tt.ptr<i8>) {
   tt.return
 }
 
+// CHECK-LABEL: tt.func private @values
+tt.func private @values(%i: i32, %l: i64) {
+  // CHECK: %[[F:.*]] = kperf_gpu.open_frame : !kperf_gpu.frame<4, 1, 3>
+  %f = kperf_gpu.open_frame : !kperf_gpu.frame<4, 1, 3>
+  kperf_gpu.stamp %f[0] mark 1, mark 2 : !kperf_gpu.frame<4, 1, 3>
+  // CHECK: kperf_gpu.store_value %[[F]][0], %{{.*}} : i32 in !kperf_gpu.frame<4, 1, 3>
+  kperf_gpu.store_value %f[0], %i : i32 in !kperf_gpu.frame<4, 1, 3>
+  // CHECK: kperf_gpu.store_value %[[F]][1], %{{.*}} : i64 in !kperf_gpu.frame<4, 1, 3>
+  kperf_gpu.store_value %f[1], %l : i64 in !kperf_gpu.frame<4, 1, 3>
+  kperf_gpu.close_frame %f : !kperf_gpu.frame<4, 1, 3>
+  tt.return
+}
+
 // The buffer is planned later.
 // CHECK-LABEL: tt.func private @unplanned
 tt.func private @unplanned() {

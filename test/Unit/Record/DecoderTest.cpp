@@ -89,6 +89,38 @@ TEST(Decoder, ReplaysALoopOfTwoIterations) {
   EXPECT_THAT(columns.ctas.sm, ElementsAre(9));
 }
 
+TEST(Decoder, ReadsValuesBehindTheStamps) {
+  // One frame: [mark 0, mark 1] [mark 2]; marks 0 and 2 carry two words and
+  // one, which may look like a tag.
+  DecoderLayout layout;
+  layout.hash = kHash;
+  layout.totalWarps = 1;
+  layout.wordsPerWarp = 16;
+  layout.maxFrameWords = 6;
+  layout.regionParents = {-1, -1, -1};
+  layout.regionKinds = {RegionKind::Mark, RegionKind::Mark, RegionKind::Mark};
+  layout.regionValueWords = {2, 0, 1};
+  layout.frameOffsets = {0, 2};
+  layout.stampOffsets = {0, 2, 3};
+  layout.events = {{Edge::Mark, 0}, {Edge::Mark, 1}, {Edge::Mark, 2}};
+  ASSERT_EQ(layout.validate(), "");
+  Buffer buffer(layout, {4 * 12, 4, 0, 0},
+                {110, 120, 0xFFFFFFFF, 3, 7, kTag0, //
+                 130, 140, kTag0, 0, kTag0, kTag0});
+  Columns columns;
+  ASSERT_FALSE(buffer.decode(layout, columns));
+  EXPECT_THAT(columns.marks.span, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(columns.marks.value,
+              ElementsAre(0x3FFFFFFFF, 0, 7, kTag0, 0, kTag0));
+  EXPECT_THAT(columns.spans.start, ElementsAre(110, 110, 120, 130, 130, 140));
+  EXPECT_THAT(columns.stamps.slot, ElementsAre(0, 1, 0, 1));
+
+  layout.maxFrameWords = 5;
+  EXPECT_EQ(layout.validate(), "size of frame 0");
+  layout.regionKinds[0] = RegionKind::Other;
+  EXPECT_EQ(layout.validate(), "value of region 0");
+}
+
 TEST(Decoder, ClosesWhatWasOpenWhenTheBufferSaturated) {
   // 7 words, limit 4: the third frame begins at word 4 and fills the buffer.
   DecoderLayout layout = loopLayout(/*ring=*/false, 7);

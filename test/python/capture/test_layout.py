@@ -68,8 +68,8 @@ def test_parse_refuses_a_text_that_was_edited() -> None:
 
 
 def test_parse_names_the_version_when_it_differs() -> None:
-    with pytest.raises(CaptureError, match="version 2") as caught:
-        parse_layout('{"version":2}')
+    with pytest.raises(CaptureError, match="version 3") as caught:
+        parse_layout('{"version":3}')
     assert caught.value.code == "layout-version"
 
 
@@ -109,6 +109,8 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "event edge": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["stop", 0]), "frames[1], slot 0"),
     "event bool": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["start", True]), "frames[1], slot 0"),
     "iteration end": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["end", 2]), "frames[1]"),
+    "value of a loop": (lambda f: f["regions"][1].update(value="i32"), "regions[1]"),
+    "value type": (lambda f: f["regions"][1].update(value="i16"), "regions[1]"),
     "mark of a loop": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["mark", 1]), "frames[1]"),
 }
 

@@ -33,6 +33,9 @@ def test_events_are_valid_json_with_one_event_per_row(timeline: ToyTimeline, pat
     events = trace["traceEvents"]
     marks = int((timeline.spans["kind"] == "mark").sum())
     assert sum(event["ph"] == "i" for event in events) == marks
+    carried = [event["args"].get("value") for event in events if event["ph"] == "i"]
+    expected = ["inf" if value == float("inf") else value for value in timeline.marks["value"]]
+    assert sorted(map(repr, carried)) == sorted(map(repr, expected))
     begins = [event for event in events if event["ph"] == "B"]
     assert len(begins) == sum(event["ph"] == "E" for event in events)
     assert len(begins) == len(timeline.spans) + len(timeline.tracks) - marks

@@ -23,6 +23,17 @@ def test_varint_equals_protobuf_for_edge_values() -> None:
     ]
 
 
+def test_double_equals_protobuf() -> None:
+    values = [0.0, -1.5, float("inf"), 1e300]
+    batch = MessageBatch(len(values))
+    batch.varint(1, 300)
+    batch.double(5, np.array(values))
+    matrix, used = batch.bytes_matrix()
+    assert [row[keep].tobytes() for row, keep in zip(matrix, used, strict=True)] == [
+        DebugAnnotation(name_iid=300, double_value=value).SerializeToString() for value in values
+    ]
+
+
 def test_absent_field_leaves_no_bytes() -> None:
     batch = MessageBatch(3)
     batch.varint(1, 300)

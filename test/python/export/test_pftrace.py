@@ -195,6 +195,27 @@ def test_packed_packets_equal_protobuf_packets(timeline: ToyTimeline) -> None:
     assert len(instants) == (timeline.spans["kind"] == "mark").sum()
 
 
+def test_marks_carry_their_values(timeline: ToyTimeline, tmp_path: Path) -> None:
+    path = tmp_path / "marks.pftrace"
+    _write(timeline, path)
+    names = {}
+    values: dict[int, object] = {}
+    for packet in Trace.FromString(path.read_bytes()).packet:
+        names.update({entry.iid: entry.name for entry in packet.interned_data.debug_annotation_names})
+        if packet.track_event.type == TrackEvent.TYPE_INSTANT:
+            annotations = {names[entry.name_iid]: entry for entry in packet.track_event.debug_annotations}
+            value = annotations.get("value")
+            kind = value.WhichOneof("value") if value else None
+            start = annotations["start_cycles"].int_value
+            values[start] = (kind, getattr(value, kind) if kind else None)
+    expected = {}
+    for row in timeline.marks.itertuples():
+        kind = {int: "int_value", float: "double_value", type(None): None}[type(row.value)]
+        expected[row.cycles] = ("uint_value" if row.value == (1 << 63) + 5 else kind, row.value)
+    assert len(expected) > 6
+    assert values == expected
+
+
 def test_packets_do_not_depend_on_chunk_size(timeline: ToyTimeline, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, chunked = io.BytesIO(), io.BytesIO()
     pftrace.write([timeline], whole)

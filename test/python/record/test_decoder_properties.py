@@ -64,6 +64,11 @@ def assert_equal(native: DecodedBuffer, reference: ReferenceCta) -> None:
             expected.append((s.region, s.depth, parent, s.iteration, s.start, s.end, s.complete))
         base += len(track.spans)
     assert rows(native.spans, "region", "depth", "parent", "iteration", "start", "end", "complete") == expected
+    marks, base = [], 0
+    for track in tracks:
+        marks += [(mark.span + base, mark.value) for mark in track.marks]
+        base += len(track.spans)
+    assert rows(native.marks, "span", "value") == marks
 
 
 def assert_prefix(track: ReferenceTrack, truth: WarpRun) -> None:
@@ -77,6 +82,9 @@ def assert_prefix(track: ReferenceTrack, truth: WarpRun) -> None:
             end = span.end if complete else truth.stamps[kept - 1][2]
             expected.append((span.region, span.depth, span.parent, span.iteration, span.start, end, complete))
     assert [(s.region, s.depth, s.parent, s.iteration, s.start, s.end, s.complete) for s in track.spans] == expected
+    assert [(mark.span, mark.value) for mark in track.marks] == [
+        (span, value) for span, value in truth.marks if truth.spans[span].first_stamp < kept
+    ]
 
 
 def assert_suffix(plan: Plan, track: ReferenceTrack, truth: WarpRun) -> None:
@@ -98,6 +106,10 @@ def assert_suffix(plan: Plan, track: ReferenceTrack, truth: WarpRun) -> None:
     later = [(s.region, s.depth, s.start, s.end, True) for s in truth.spans if s.first_stamp >= first]
     assert [(s.region, s.depth, s.start, s.end, s.complete) for s in track.spans] == reopened + later
     assert track.orphan_ends == (edge == "end")
+    kept_marks = [
+        (truth.spans[span].start, value) for span, value in truth.marks if truth.spans[span].first_stamp >= first
+    ]
+    assert [(track.spans[mark.span].start, mark.value) for mark in track.marks] == kept_marks
     known = [s.iteration for s in truth.spans if s.first_stamp >= first]
     for span, iteration in zip(track.spans[len(reopened) :], known, strict=True):
         assert span.iteration in (iteration, -1)
