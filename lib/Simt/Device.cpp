@@ -226,7 +226,9 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
 
   LaunchResult result;
   uint32_t registers =
-      request.registers ? request.registers : program->registers;
+      request.registers
+          ? request.registers
+          : registersThatFit(theChip, launch.warpsPerCta, program->registers);
   result.occupancy = computeOccupancy(theChip, launch.warpsPerCta, registers,
                                       launch.sharedBytes);
   if (result.occupancy.ctasPerSm == 0)

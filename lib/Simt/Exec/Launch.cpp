@@ -82,6 +82,14 @@ Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta,
   return result;
 }
 
+uint32_t registersThatFit(const Chip &chip, uint32_t warpsPerCta,
+                          uint32_t estimate) {
+  uint32_t warpsPerSubCore = (warpsPerCta + kSubCores - 1) / kSubCores;
+  uint32_t perWarp = chip.registersPerSm / kSubCores / warpsPerSubCore;
+  return std::min(estimate,
+                  perWarp / chip.registerUnit * chip.registerUnit / kWarpSize);
+}
+
 std::vector<OpCost> computeCosts(const Program &program, const Chip &chip) {
   std::vector<OpCost> costs(program.ops.size());
   for (size_t pc = 0; pc < costs.size(); ++pc) {

@@ -67,6 +67,11 @@ struct Occupancy {
 Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta,
                            uint32_t registers, uint32_t sharedBytes);
 
+/// An estimate of registers per thread, lowered to what lets one CTA start:
+/// who compiles for a given CTA size spills rather than use more.
+uint32_t registersThatFit(const Chip &chip, uint32_t warpsPerCta,
+                          uint32_t estimate);
+
 /// Costs of every op of `program` on `chip`.
 std::vector<OpCost> computeCosts(const Program &program, const Chip &chip);
 

@@ -37,6 +37,17 @@ TEST(Occupancy, WhatDoesNotFitIsZero) {
   EXPECT_EQ(computeOccupancy(chip, 32, 255, 0).ctasPerSm, 0u);
 }
 
+TEST(Occupancy, EstimateLeavesRoomForOneCta) {
+  Chip chip = test::chip();
+  for (uint32_t warps : {1u, 3u, 4u, 15u, 16u, 17u, 32u}) {
+    uint32_t registers = registersThatFit(chip, warps, 1000);
+    EXPECT_GE(computeOccupancy(chip, warps, registers, 0).byRegisters, 1u)
+        << warps << " warps";
+  }
+  EXPECT_EQ(registersThatFit(chip, 16, 152), 128u);
+  EXPECT_EQ(registersThatFit(chip, 16, 120), 120u);
+}
+
 TEST(Occupancy, L1GetsWhatSharedMemoryLeaves) {
   Chip chip = test::chip();
   EXPECT_EQ(computeOccupancy(chip, 64, 16, 0).l1Bytes, chip.unifiedL1Bytes);
