@@ -15,10 +15,11 @@ import atexit
 import os
 import sys
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from kperfir.config import resolve
-from kperfir.errors import KPerfError, UsageError
+from kperfir.errors import KPerfError, KPerfWarning, UsageError
 from kperfir.runtime.recorder import FileNames, Recorder, Summary
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class _Runtime:
 
     def push(self, session: Recorder) -> None:
         """Make `session` the one that gets launches."""
+        _warn_if_interpreted()
         with self._lock:
             self._sessions.append(session)
             try:
@@ -212,6 +214,17 @@ class _Runtime:
         self._lock = threading.RLock()
         for session in self._sessions:
             session.after_fork_in_child()
+
+
+def _warn_if_interpreted() -> None:
+    from triton import knobs
+
+    if knobs.runtime.interpret:
+        warnings.warn(
+            "TRITON_INTERPRET is set: kernels run as Python, there is nothing to record; unset it to profile them",
+            KPerfWarning,
+            stacklevel=2,
+        )
 
 
 _runtime = _Runtime()

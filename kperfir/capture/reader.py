@@ -103,6 +103,7 @@ class Capture:
         kernels: In the order of their numbers.
         launches: Those kept, in order.
         skipped: Launches not kept, by (kernel, reason).
+        uninstrumented: Launches of kernels that could not be instrumented, by (name, why).
         ended: False if the process did not close the file.
         lost_bytes: At the end of the file: part of a chunk.
     """
@@ -114,6 +115,7 @@ class Capture:
     kernels: list[KernelRecord] = field(default_factory=list)
     launches: list[LaunchRecord] = field(default_factory=list)
     skipped: dict[tuple[int, str], int] = field(default_factory=dict)
+    uninstrumented: dict[tuple[str, str], int] = field(default_factory=dict)
     ended: bool = False
     lost_bytes: int = 0
     _fd: int = -1
@@ -158,6 +160,9 @@ class Capture:
             launches = "launch" if count == 1 else "launches"
             verb = "was" if count == 1 else "were"
             notes.append(f"{self.path.name}: {at_least}{count} {launches} of {name} {verb} not kept ({why})")
+        for (name, why), count in sorted(self.uninstrumented.items()):
+            ran = f"{at_least}{count} {'launch' if count == 1 else 'launches'} of {name} ran"
+            notes.append(f"{self.path.name}: {ran} without instrumentation ({why})")
         return notes
 
 
@@ -338,6 +343,10 @@ class _Scan:
         self.capture.skipped = {
             (_count(entry["kernel"], 0, kernels - 1), str(entry["reason"])): _count(entry["launches"], 1, 1 << 62)
             for entry in meta["skipped"]
+        }
+        self.capture.uninstrumented = {
+            (str(entry["name"]), str(entry["why"])): _count(entry["launches"], 1, 1 << 62)
+            for entry in meta.get("uninstrumented", [])
         }
 
     def take_end(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:

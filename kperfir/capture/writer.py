@@ -118,6 +118,7 @@ class CaptureWriter:
         self._kept: Counter[int] = Counter()
         self._seen: Counter[int] = Counter()
         self._skipped: Counter[tuple[int, str]] = Counter()
+        self._uninstrumented: Counter[tuple[str, str]] = Counter()
         self._fd: int | None = self._open()
         meta = {**asdict(process), "bounds": asdict(self.bounds)}
         self._write(kpf.pack_file_header(writer_version()))
@@ -151,6 +152,12 @@ class CaptureWriter:
         """Count a launch of `kernel` that is not kept; `reason` defaults to the bound that it would exceed."""
         with self._lock:
             return self._skip(kernel, reason or self._bound_reached(kernel) or "not-wanted")
+
+    def miss(self, name: str, why: str) -> None:
+        """Count a launch of kernel `name`, which has no layout because it could not be instrumented: `why`."""
+        with self._lock:
+            self._uninstrumented[name, why] += 1
+            self._append_counts_now_and_then()
 
     def add_launch(self, kernel: int, launch: LaunchInfo, data: NDArray[np.uint8] | bytes | memoryview) -> Outcome:
         """Keep one launch, if the bounds allow.
@@ -220,18 +227,28 @@ class CaptureWriter:
     def _skip(self, kernel: int, reason: str) -> Outcome:
         self._seen[kernel] += 1
         self._skipped[kernel, reason] += 1
-        # Counts must survive a kill, but not cost a chunk per launch: at 1, 2, 4, 8, ...
-        if self._skipped.total().bit_count() == 1:
-            self._append_skipped()
+        self._append_counts_now_and_then()
         return Outcome(kept=False, reason=reason)
 
+    def _append_counts_now_and_then(self) -> None:
+        """Counts must survive a kill, but not cost a chunk per launch: at 1, 2, 4, 8, ..."""
+        if (self._skipped.total() + self._uninstrumented.total()).bit_count() == 1:
+            self._append_skipped()
+
     def _append_skipped(self) -> None:
-        if self._skipped:
-            counts = [
-                {"kernel": kernel, "reason": reason, "launches": count}
-                for (kernel, reason), count in sorted(self._skipped.items())
+        if not (self._skipped or self._uninstrumented):
+            return
+        counts = [
+            {"kernel": kernel, "reason": reason, "launches": count}
+            for (kernel, reason), count in sorted(self._skipped.items())
+        ]
+        meta: dict[str, Any] = {"skipped": counts}
+        if self._uninstrumented:
+            meta["uninstrumented"] = [
+                {"name": name, "why": why, "launches": count}
+                for (name, why), count in sorted(self._uninstrumented.items())
             ]
-            self._append(kpf.SKIPPED, {"skipped": counts})
+        self._append(kpf.SKIPPED, meta)
 
     def _append(self, kind: bytes, meta: dict[str, Any], blob: bytes = b"") -> None:
         self._write(kpf.pack_chunk(kind, self._sequence, meta, blob))

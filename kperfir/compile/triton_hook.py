@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 from kperfir.compile.attempt import attempt, parse_module
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
-from kperfir.errors import CompileError, KPerfWarning, UsageError
+from kperfir.compile.refusal import PROTON, announce
+from kperfir.errors import KPerfWarning, UsageError
 from kperfir.runtime.patches import Patches
 
 if TYPE_CHECKING:
@@ -191,6 +192,8 @@ class Compilation:
             # A .ttgir that was written while kperfir was active.
             self._module = module
             return module
+        if "proton.record" in self._pristine:
+            return self._give_up(PROTON, module.context)
         if self.hides_scopes:
             warnings.warn(
                 f"the scopes of {self._kernel} are not recorded while TRITON_DISABLE_LINE_INFO is set: "
@@ -239,18 +242,7 @@ class Compilation:
     def _give_up(self, reason: str, context: Any) -> Any:
         self._module = None
         self._reason = reason
-        error = CompileError(
-            "not-instrumented",
-            what="a kernel cannot be instrumented and runs as it is",
-            where=f"kernel {self._kernel}",
-            found=reason,
-            fix=(
-                "set TRITON_KPERF_BUFFER_BYTES to such a size, or leave it unset"
-                if reason.endswith("(buffer-bytes)")
-                else "leave it out (TRITON_KPERF_KERNELS), or record fewer regions of it (TRITON_KPERF_REGIONS)"
-            ),
-        )
-        warnings.warn(str(error), KPerfWarning, stacklevel=2)
+        announce(self._kernel, reason)
         plain = parse_module(self._pristine, context)
         return _run_passes(plain, "kperf-drop-scopes") if "kperf." in self._pristine else plain
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kperfir.compile.refusal import announce
 from kperfir.config import OWNER_VARIABLE
 from kperfir.errors import CaptureError, DeviceError, KPerfError, KPerfWarning
 
@@ -51,7 +52,7 @@ class Summary:
     """What a session has done.
 
     Attributes:
-        path: The file; None if there is none.
+        path: The file; None if there is none, because no kernel that was to be recorded was launched.
         kept: Launches in it, per kernel.
         skipped: Launches that are not, per kernel and reason.
         unmatched: Kernels that were launched, but match none of the patterns in `patterns`.
@@ -75,8 +76,9 @@ class Summary:
         why = "; ".join(f"kernel {kernel}: {reason}" for kernel, reason in self.not_instrumented.items())
         skipped = ", ".join(f"{count} {_REASONS.get(reason, reason)}" for reason, count in sorted(reasons.items()))
         skipped += f" ({why})" if why else ""
-        if self.path is None:
+        if not self.kept:
             text = f"no launch recorded{f'; not kept: {skipped}' if skipped else ''}"
+            text += f"; noted in {self.path}" if self.path else ""
             if self.unmatched and not self.skipped:
                 found = ", ".join(self.unmatched[:_NAMED]) + (", ..." if len(self.unmatched) > _NAMED else "")
                 text += f": no kernel matches {','.join(self.patterns)} (TRITON_KPERF_KERNELS); launched: {found}"
@@ -139,7 +141,7 @@ class Recorder:
 
     @property
     def path(self) -> Path:
-        """The file; it appears with the first launch of an instrumented kernel."""
+        """The file; it appears with the first launch of a kernel that is to be recorded."""
         with self._lock:
             if self._path is None:
                 self._path = self._names.take(capture_path(self.options.out, self._folder, child=self._child))
@@ -227,14 +229,15 @@ class Recorder:
 
     def miss(self, kernel: Kernel) -> None:
         """Note a launch of a kernel without instrumentation, and warn once if it was to have any."""
-        if not self._is_to_be_recorded(kernel):
-            with self._lock:
-                self._unmatched[kernel.name] = None
-            return
         with self._lock:
+            if not self._is_to_be_recorded(kernel):
+                self._unmatched[kernel.name] = None
+                return
+            why = kernel.facts.get("not_instrumented")  # The compiler has said why, maybe in an earlier process.
             self._skipped[kernel.name, NOT_INSTRUMENTED] += 1
-            if kernel.facts.get("not_instrumented"):  # The compiler has said why, maybe in an earlier process.
-                self._reasons[kernel.name] = kernel.facts["not_instrumented"]
+            if why:
+                self._reasons[kernel.name] = why
+                announce(kernel.name, why)
             else:
                 self._warn_once(
                     kernel.name,
@@ -242,6 +245,11 @@ class Recorder:
                     "Another tool has probably replaced triton.knobs.runtime.add_stages_inspection_hook; "
                     "it should call the hook that it found there",
                 )
+            if not self._closed:
+                try:
+                    self._open_writer().miss(kernel.name, why or "compiled past kperfir")
+                except KPerfError as error:
+                    self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
     def fail(self, kernel: Kernel, error: BaseException) -> None:
         """Note a launch whose records are lost."""
@@ -254,7 +262,7 @@ class Recorder:
                 self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
     def close(self) -> Summary:
-        """End the file and return what is in it. If nothing was recorded there is no file."""
+        """End the file and return what is in it. Without a launch of a kernel to be recorded there is no file."""
         with self._lock:
             summary = self.summary
             self._closed = True

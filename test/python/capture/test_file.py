@@ -239,6 +239,19 @@ with CaptureWriter(sys.argv[1], process(), kpf.Bounds(launches_per_kernel=10**6)
 """
 
 
+def test_launches_without_instrumentation_are_counted_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "x.kpf"
+    write_matmul_capture(path, SMALL)
+    with CaptureWriter(tmp_path / "y.kpf", ProcessInfo.of_this_process(device="d", simulated=True)) as writer:
+        for _ in range(3):
+            writer.miss("softmax", "too large")
+    assert kperfir.load(path).captures[0].uninstrumented == {}
+    timeline = kperfir.load(tmp_path / "y.kpf")
+    assert timeline.captures[0].uninstrumented == {("softmax", "too large"): 3}
+    assert "y.kpf: 3 launches of softmax ran without instrumentation (too large)" in timeline.notes
+    assert len(timeline.spans) == 0
+
+
 def test_read_keeps_what_was_captured_when_the_process_is_killed(tmp_path: Path) -> None:
     import time
 

@@ -218,7 +218,8 @@ def test_kernel_compiled_past_kperfir_warns_once_and_is_counted(profile: Any) ->
         finally:
             triton.knobs.runtime.add_stages_inspection_hook = hook
     assert dict(p.summary.skipped) == {("fill_kernel", recorder.NOT_INSTRUMENTED): 2}
-    assert str(p.summary) == "no launch recorded; not kept: 2 not instrumented"
+    assert str(p.summary) == f"no launch recorded; not kept: 2 not instrumented; noted in {p.path}"
+    assert capture(p.path).uninstrumented == {("fill_kernel", "compiled past kperfir"): 2}
 
 
 def test_kernel_that_is_not_to_be_recorded_does_not_warn(profile: Any) -> None:
