@@ -5,7 +5,8 @@
 #   make            build the wheel and install it into .venv
 #   make test       lint, C++ tests, lit, pytest; also make lint, make lint-all
 #   make format     let ruff and clang-format rewrite what they can
-#   make corpus     every kernel of the corpus; make bench: figures of benchmarks/
+#   make corpus     every kernel of the tests and of real libraries; writes docs/corpus.md
+#   make bench      figures of benchmarks/; writes benchmarks/RESULTS.md
 #   make asan       the C++ tests under sanitizers
 #   make abi-audit LIBTRITON=<file>  compare a libtriton.so with the headers
 #   make deps-test  the set-up alone
@@ -58,7 +59,7 @@ format: $(BIN)/.stamp-test
 	@$(BIN)/python tools/lint.py --fix
 
 corpus: install $(BIN)/.stamp-test
-	@$(BIN)/python benchmarks/run.py corpus
+	@$(BIN)/python benchmarks/run.py --corpus
 
 bench: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py

@@ -1,8 +1,8 @@
-"""Measure kperfir, and write benchmarks/RESULTS.md.
+"""Measure kperfir, and write benchmarks/RESULTS.md; or go through the corpus, and write docs/corpus.md.
 
-    python benchmarks/run.py            every section
+    python benchmarks/run.py            every section of the benchmarks
     python benchmarks/run.py simt       one section, printed only
-    python benchmarks/run.py corpus     every kernel on every target: compiled, instrumented, run where it can be
+    python benchmarks/run.py --corpus   every kernel of the tests and of real libraries, on every target
 
 Simulated figures are the same on every machine; host speed is this machine's, and labelled with its processor.
 """
@@ -20,10 +20,21 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT.parent / "test"))  # The kernels and the launch helpers are the tests' own.
 
 SECTIONS = ("overhead", "sass", "simt", "decode")
+CORPUS = ("corpus", "libraries")
 HEADING = """# Benchmarks
 
 Written by `make bench` (benchmarks/run.py). Simulated cycles come from the timing model of the embedded SIMT device,
 not from a GPU; they are the same on every machine. Host figures were taken on {machine}.
+"""
+CORPUS_HEADING = """# Corpus
+
+Written by `make corpus` (benchmarks/run.py --corpus). What kperfir does with every kernel of the tests, and with every
+kernel that the operations of real kernel libraries launch with their own host code, forward and backward.
+
+A library's operation runs on the embedded SIMT device three times: plain under two orders of its warps, and profiled
+with the default policy. Results are compared bit for bit, unless the two plain runs differ already. Autotuners get
+their first configuration only. Every kernel that was launched is then instrumented again and assembled for sm_90 and
+sm_100. A record that no longer fits into the buffer is dropped and counted; nothing else may be lost.
 """
 
 
@@ -37,23 +48,32 @@ def machine() -> str:
 def main(arguments: list[str]) -> int:
     """Run the sections named on the command line, or all of them."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
-    unknown = set(arguments) - {*SECTIONS, "corpus"}
+    if arguments == ["--corpus"]:
+        return write(ROOT.parent / "docs" / "corpus.md", CORPUS_HEADING, CORPUS)
+    unknown = set(arguments) - {*SECTIONS, *CORPUS}
     if unknown:
-        print(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}, corpus", file=sys.stderr)
+        known = ", ".join((*SECTIONS, *CORPUS))
+        print(f"no section {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
         return 2
-    texts = []
+    if arguments:
+        return max(run(name)[1] for name in arguments)
+    return write(ROOT / "RESULTS.md", HEADING.format(machine=machine()), SECTIONS)
+
+
+def write(path: Path, heading: str, sections: tuple[str, ...]) -> int:
+    """Run `sections` and write what they found, faults included."""
+    texts, statuses = zip(*(run(name) for name in sections), strict=True)
+    path.write_text("\n".join([heading, *texts]), encoding="utf-8")
+    return max(statuses)
+
+
+def run(name: str) -> tuple[str, int]:
+    """Run one section with a compile cache of its own, and print it."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["TRITON_CACHE_DIR"] = cache
-        for name in arguments or SECTIONS:
-            text, status = importlib.import_module(f"sections.{name}").run()
-            print(text, flush=True)
-            texts.append(text)
-            if status:
-                return status
-    if not arguments:
-        written = "\n".join([HEADING.format(machine=machine()), *texts])
-        (ROOT / "RESULTS.md").write_text(written, encoding="utf-8")
-    return 0
+        text, status = importlib.import_module(f"sections.{name}").run()
+    print(text, flush=True)
+    return text, status
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def run() -> tuple[str, int]:
         ]
         for name in CASES
     ]
-    text = "## Corpus\n\n" + table(("kernel", *TARGETS, "run on the SIMT device"), rows)
+    text = "## Kernels of the tests\n\n" + table(("kernel", *TARGETS, "run on the SIMT device"), rows)
     counts = {target: [row[1 + index] for row in rows] for index, target in enumerate(TARGETS)}
     text += "\n" + table(
         ("target", "instrumented", "fallback", "lost", "not compiled by Triton"),

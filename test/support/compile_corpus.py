@@ -9,18 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 from kernels.cases import CASES
-from support.compiling import TARGETS, attempt, instrumentation
-
-
-def stop_at_ptx(*arguments: Any) -> tuple[str, str] | None:
-    """A stages hook that leaves ptxas out, which takes half of the time."""
-    if not arguments:
-        return "ptx", "ptx"
-    arguments[1]["cubin"] = lambda ptx, metadata: b""
-    return None
+from support.compiling import TARGETS, attempt, instrumentation, stop_at_ptx
 
 
 def main(target: str) -> None:
