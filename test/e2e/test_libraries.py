@@ -11,7 +11,7 @@ from conftest import RunPython
 # Reductions over rows, atomics, matrix products in loops, a scan along time, and several kernels in a row.
 OPERATIONS = [
     ("liger", "rms_norm", 2), ("liger", "cross_entropy", 1), ("liger", "rope", 1),
-    ("fla", "chunk_retention", 4), ("fla", "fused_recurrent_gla", 2), ("fla", "parallel_forgetting_attn", 3),
+    ("fla", "chunk_retention", 4), ("fla", "fused_recurrent_gla", 2), ("fla", "token_shift", 1),
 ]  # fmt: skip
 
 
