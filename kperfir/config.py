@@ -13,7 +13,7 @@ import difflib
 import os
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kperfir.errors import ConfigError, KPerfWarning
 
@@ -28,12 +28,15 @@ OWNER_VARIABLE = f"{PREFIX}_OWNER_PID"
 DEVICES = ("auto", "simt", "cuda", "hip")
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("auto", "shared", "global")
+GRANULARITIES = ("warp", "warp-group", "cta")
 # As lib/Dialect/KPerf/KPerfEnums.td spells them.
 KINDS = (
     *("kernel", "loop", "iteration", "load", "store", "async_copy", "async_wait", "dot", "wgmma", "wgmma_wait"),
     *("tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic"),
-    *("barrier", "user", "mark"),
+    *("barrier", "user", "mark", "call", "prologue", "epilogue", "compute"),
 )
+# Sets of kinds; passes/RegionPolicy.cpp says which.
+POLICIES = ("minimal", "auto", "memory", "mma", "sync", "full")
 
 _TRUE = ("1", "true", "on", "yes")
 _FALSE = ("", "0", "false", "off", "no")
@@ -75,9 +78,45 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _kinds(value: object) -> tuple[str, ...]:
     names = _names(value)
-    if names != ("auto",) and not set(names) <= set(KINDS):
-        raise ValueError(f"auto, or kinds of {', '.join(KINDS)}")
+    if not set(names) <= set(KINDS + POLICIES):
+        raise ValueError(f"policies of {', '.join(POLICIES)}, and kinds of {', '.join(KINDS)}")
     return names
+
+
+class Range(NamedTuple):
+    """From `first` up to but without `last`, every `step`-th; a `last` of 0 is no end."""
+
+    first: int = 0
+    last: int = 0
+    step: int = 1
+
+    def __str__(self) -> str:
+        return ":".join(map(str, self))
+
+
+EVERY = Range()
+
+
+def _range(value: object) -> Range:
+    parts = str(value).split(":")
+    try:
+        first, last, step = (int(part or default) for part, default in zip((*parts, "", ""), "001", strict=False))
+    except ValueError:
+        first = -1
+    if len(parts) > 3 or len(parts) < 2 or first < 0 or step < 1 or (last != 0 and last <= first):
+        raise ValueError("first:last or first:last:step, such as 0:8, 4: or ::10")
+    return Range(first, last, step)
+
+
+def _numbers(value: object) -> tuple[int, ...]:
+    parts = value.split(",") if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+    try:
+        numbers = tuple(int(part) for part in parts if str(part).strip())
+    except ValueError:
+        numbers = (-1,)
+    if any(number < 0 for number in numbers):
+        raise ValueError("whole numbers, comma separated")
+    return numbers
 
 
 def _one_of(*choices: str) -> Callable[[object], str]:
@@ -108,11 +147,22 @@ class Options:
     # Not a `Path`, which would drop a trailing slash: that is how a folder that does not exist yet is named.
     out: str | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
     kernels: tuple[str, ...] = _setting("KERNELS", ("*",), _names, "kernels to record: shell patterns, comma separated")
-    regions: tuple[str, ...] = _setting("REGIONS", ("auto",), _kinds, "what to record inside a kernel: auto, or kinds")
+    regions: tuple[str, ...] = _setting(
+        "REGIONS", ("auto",), _kinds, "what to record inside a kernel: policies or kinds"
+    )
+    budget: int = _setting(
+        "BUDGET", 0, _count, "records per loop iteration, the least telling left out; 0 is any number"
+    )
     device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto: simt if no GPU is visible")
     strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last")
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
     buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
+    ctas: tuple[int, int, int] = _setting("CTAS", EVERY, _range, "CTAs to record: first:last:step of the linear id")
+    sms: tuple[int, int, int] = _setting("SMS", EVERY, _range, "SMs to record: first:last")
+    warps: tuple[int, ...] = _setting("WARPS", (), _numbers, "warps of a CTA to record; empty is all")
+    granularity: str = _setting(
+        "GRANULARITY", "warp", _one_of(*GRANULARITIES), "which warps record: all, one of four, one per role"
+    )
     launches: int = _setting("LAUNCHES", 16, _count, "launches kept per kernel; later ones are counted")
     file_bytes: int = _setting("FILE_BYTES", 256 << 20, _bytes, "size of the file past which launches are counted only")
     simt_chip: str = _setting("SIMT_CHIP", "a100", str, "chip that the SIMT device models: a name, or a JSON file")
@@ -193,4 +243,5 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
-    return ",".join(value) if isinstance(value, tuple) else str(value)
+    is_list = isinstance(value, tuple) and not isinstance(value, Range)
+    return ",".join(map(str, value)) if is_list else str(value)  # type: ignore[call-overload]

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from kperfir.capture import tables
+from kperfir.capture.flows import build_flows
 from kperfir.capture.reader import Capture
 from kperfir.errors import UsageError
 from kperfir.runtime.clock import Anchors, ClockFit, Slope, better, estimate_slope, fit_clock
@@ -76,6 +77,16 @@ class Timeline:
         return tables.build_stamps(
             tables.decode_launch(number, record, stamps=True) for number, record in enumerate(self._records)
         )
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """A row per asynchronous copy, matrix operation or store and the wait that completed it, if both were recorded.
+
+        ``from_span`` and ``to_span`` are rows of `spans`; the work was under way from ``start_cycles``, when its issue
+        began, to ``end_cycles`` at the latest, when the wait ended. Of waits in other warps, the first of each role.
+        """
+        spans, tracks = self.spans, self.tracks
+        return build_flows(spans, [launch.layout for launch in self._decoded], tracks[tracks["laps"] > 0])
 
     @cached_property
     def launches(self) -> pd.DataFrame:
@@ -219,11 +230,18 @@ def _notes(timeline: Timeline) -> Iterator[str]:
         yield "simulated: times come from the SIMT device's timing model, not from a GPU"
     for capture in timeline.captures:
         yield from capture.notes
+    yield from _kernel_notes(timeline._decoded)
     for launch in timeline._decoded:
         yield from _launch_notes(launch)
     known = timeline.launches["ns_uncertainty"].replace(float("inf"), float("nan")).max()
     if known == known:  # not NaN
         yield f"times in ns are fitted to the anchors of each launch, to within {known:.1f} ns"
+
+
+def _kernel_notes(launches: list[DecodedLaunch]) -> Iterator[str]:
+    """What the compiler said, once for each kernel."""
+    notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in launch.layout.notes)
+    yield from dict.fromkeys(notes)
 
 
 def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:

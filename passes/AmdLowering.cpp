@@ -5,6 +5,12 @@
 // execution mask, as for stores to global memory, costs three instructions per
 // stamp.
 //
+// CDNA reads the clock through scalar memory. Waiting for it would wait for
+// outstanding LDS accesses too, so the clocks of a frame stay in registers
+// until it is closed. RDNA 3 has a cycle counter of 20 bits only, too short to
+// order stamps by; there the time comes from the 100 MHz counter. RDNA 4 reads
+// a 32-bit counter at once.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/TargetLowering.h"
@@ -17,14 +23,70 @@ namespace record = kperfir::record;
 namespace mlir::kperf {
 namespace {
 
+/// How one generation spells what the lowering needs.
+struct Spelling {
+  unsigned waveSize;
+  bool isDeferred;      // A clock value arrives later.
+  StringRef clock;      // Intrinsic, i64; of a stamp, too, if `stampClock` is
+  StringRef stampClock; // empty; else an instruction, i32.
+  StringRef timer;      // Intrinsic, i64, in ticks of 10 ns.
+  StringRef unit, die;  // Hardware register of the compute unit; may be empty.
+  StringRef ldsStore, globalStore, globalAdd;
+  StringRef waitForLds;
+};
+
+constexpr Spelling kCdna{64,
+                         true,
+                         "llvm.amdgcn.s.memtime",
+                         "",
+                         "llvm.amdgcn.s.memrealtime",
+                         "HW_REG_HW_ID, 8, 8",
+                         "HW_REG_XCC_ID, 0, 4",
+                         "ds_write_b32",
+                         "global_store_dword",
+                         "global_atomic_add",
+                         "s_waitcnt lgkmcnt(0)"};
+constexpr Spelling kRdna3{32,
+                          true,
+                          "llvm.readsteadycounter",
+                          "",
+                          "llvm.readsteadycounter",
+                          "HW_REG_HW_ID1, 10, 11",
+                          "",
+                          "ds_store_b32",
+                          "global_store_b32",
+                          "global_atomic_add_u32",
+                          "s_waitcnt lgkmcnt(0)"};
+constexpr Spelling kRdna4{32,
+                          false,
+                          "llvm.readcyclecounter",
+                          "s_getreg_b32 $0, hwreg(HW_REG_SHADER_CYCLES_LO)",
+                          "llvm.readsteadycounter",
+                          "HW_REG_HW_ID1, 10, 11",
+                          "",
+                          "ds_store_b32",
+                          "global_store_b32",
+                          "global_atomic_add_u32",
+                          "s_wait_dscnt 0x0"};
+
+const Spelling &spellingOf(StringRef target) {
+  if (target.starts_with("hip:gfx11"))
+    return kRdna3;
+  if (target.starts_with("hip:gfx12"))
+    return kRdna4;
+  return kCdna;
+}
+
 /// Beyond any LDS, and still so after adding a 16-bit offset.
 constexpr uint32_t kNowhere = 0x7FFF0000;
-/// s_memrealtime counts at 100 MHz.
+/// The real-time counter runs at 100 MHz.
 constexpr uint32_t kNanosecondsPerTick = 10;
 
 class AmdLowering : public TargetLowering {
 public:
-  unsigned getWarpSize() const override { return 64; }
+  explicit AmdLowering(const Spelling &spelling) : spelling(spelling) {}
+
+  unsigned getWarpSize() const override { return spelling.waveSize; }
 
   Value readThreadId(LLVMBuilder &b) const override {
     return b.special("rocdl.workitem.id.x");
@@ -36,21 +98,18 @@ public:
   Value readCtaCount(LLVMBuilder &, unsigned) const override { return {}; }
 
   Value readClock(LLVMBuilder &b) const override {
-    return b.inlineAsm("s_memtime $0\n\ts_waitcnt lgkmcnt(0)", "=s,~{memory}",
-                       b.i64(), {});
+    return callIntrinsic(b, spelling.clock, b.i64());
   }
   Value readGlobalTimer(LLVMBuilder &b) const override {
-    Value ticks = b.inlineAsm("s_memrealtime $0\n\ts_waitcnt lgkmcnt(0)",
-                              "=s,~{memory}", b.i64(), {});
-    return b.mul(ticks, kNanosecondsPerTick);
+    return b.mul(callIntrinsic(b, spelling.timer, b.i64()),
+                 kNanosecondsPerTick);
   }
-  /// Compute unit and shader engine of HW_ID, and the die above them.
+  /// The compute unit within its die, and the die above it.
   Value readSm(LLVMBuilder &b) const override {
-    Value unit = b.inlineAsm("s_getreg_b32 $0, hwreg(HW_REG_HW_ID, 8, 8)", "=s",
-                             b.i32(), {});
-    Value die = b.inlineAsm("s_getreg_b32 $0, hwreg(HW_REG_XCC_ID, 0, 4)", "=s",
-                            b.i32(), {});
-    return b.add(b.mul(die, 256), unit);
+    Value unit = readRegister(b, spelling.unit);
+    if (spelling.die.empty())
+      return unit;
+    return b.add(b.mul(readRegister(b, spelling.die), 256), unit);
   }
 
   StorePlace prepare(LLVMBuilder &b, StorePlace place) const override {
@@ -60,9 +119,13 @@ public:
             Value()};
   }
 
-  void stamp(LLVMBuilder &b, StorePlace place, uint32_t offset) const override {
-    Value now = b.cast("llvm.trunc", readClock(b), b.i32());
-    store(b, place, offset, now);
+  Value stamp(LLVMBuilder &b, StorePlace place,
+              uint32_t offset) const override {
+    if (spelling.isDeferred)
+      return readClock(b);
+    store(b, place, offset,
+          b.inlineAsm(spelling.stampClock, "=s,~{memory}", b.i32(), {}));
+    return {};
   }
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
@@ -70,10 +133,9 @@ public:
     if (place.enabled && place.enabled.getType().isInteger(1))
       place = prepare(b, place);
     if (isGlobal(place))
-      return runMasked(b, place, "global_store_dword $2, $3, off", offset,
-                       word);
-    b.inlineAsm("ds_write_b32 $0, $1 offset:" + Twine(offset), "v,v,~{memory}",
-                Type(), {place.address, word});
+      return runMasked(b, place, spelling.globalStore, offset, word);
+    b.inlineAsm(spelling.ldsStore + " $0, $1 offset:" + Twine(offset),
+                "v,v,~{memory}", Type(), {place.address, word});
   }
 
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
@@ -81,8 +143,7 @@ public:
     place = prepare(b, place);
     store(b, place, record::kLapEndWord * record::kWordBytes, lapEnd);
     if (isGlobal(place))
-      return runMasked(b, place, "global_atomic_add $2, $3, off", laps,
-                       b.constant(1));
+      return runMasked(b, place, spelling.globalAdd, laps, b.constant(1));
     b.inlineAsm("ds_add_u32 $0, $1 offset:" + Twine(laps), "v,v,~{memory}",
                 Type(), {place.address, b.constant(1)});
   }
@@ -107,7 +168,7 @@ public:
 
   /// Lanes run in lock step and LDS serves a wave in order.
   void syncWarp(LLVMBuilder &b) const override {
-    b.inlineAsm("s_waitcnt lgkmcnt(0)", "~{memory}", Type(), {});
+    b.inlineAsm(spelling.waitForLds, "~{memory}", Type(), {});
   }
 
 private:
@@ -115,33 +176,52 @@ private:
     return place.address.getType().isInteger(64);
   }
 
-  /// The lanes in which `enabled` holds, as an execution mask.
-  static Value ballot(LLVMBuilder &b, Value enabled) {
+  static Value callIntrinsic(LLVMBuilder &b, StringRef name, Type result,
+                             ValueRange operands = {}) {
     OpBuilder &builder = b.builder;
+    int32_t count = static_cast<int32_t>(operands.size());
     return createNamed(
-               builder, b.loc, "llvm.call_intrinsic", {b.i64()}, {enabled},
-               {builder.getNamedAttr(
-                    "intrin", builder.getStringAttr("llvm.amdgcn.ballot.i64")),
+               builder, b.loc, "llvm.call_intrinsic", {result}, operands,
+               {builder.getNamedAttr("intrin", builder.getStringAttr(name)),
                 builder.getNamedAttr("op_bundle_sizes",
                                      builder.getDenseI32ArrayAttr({})),
                 builder.getNamedAttr("operandSegmentSizes",
-                                     builder.getDenseI32ArrayAttr({1, 0}))})
+                                     builder.getDenseI32ArrayAttr({count, 0}))})
         ->getResult(0);
   }
 
-  static void runMasked(LLVMBuilder &b, StorePlace place, StringRef access,
-                        uint32_t offset, Value word) {
-    b.inlineAsm("s_mov_b64 $0, exec\n\ts_and_b64 exec, exec, $1\n\t" + access +
-                    " offset:" + Twine(offset) + "\n\ts_mov_b64 exec, $0",
-                "=&s,s,v,v,~{memory},~{scc}", b.i64(),
+  static Value readRegister(LLVMBuilder &b, StringRef field) {
+    return b.inlineAsm("s_getreg_b32 $0, hwreg(" + field + ")", "=s", b.i32(),
+                       {});
+  }
+
+  /// The lanes in which `enabled` holds, as an execution mask.
+  Value ballot(LLVMBuilder &b, Value enabled) const {
+    if (spelling.waveSize == 32)
+      return callIntrinsic(b, "llvm.amdgcn.ballot.i32", b.i32(), {enabled});
+    return callIntrinsic(b, "llvm.amdgcn.ballot.i64", b.i64(), {enabled});
+  }
+
+  void runMasked(LLVMBuilder &b, StorePlace place, StringRef access,
+                 uint32_t offset, Value word) const {
+    bool isWide = spelling.waveSize == 64;
+    StringRef width = isWide ? "b64" : "b32";
+    StringRef mask = isWide ? "exec" : "exec_lo";
+    b.inlineAsm("s_mov_" + width + " $0, " + mask + "\n\ts_and_" + width + " " +
+                    mask + ", " + mask + ", $1\n\t" + access +
+                    " $2, $3, off offset:" + Twine(offset) + "\n\ts_mov_" +
+                    width + " " + mask + ", $0",
+                "=&s,s,v,v,~{memory},~{scc}", isWide ? b.i64() : b.i32(),
                 {place.enabled, place.address, word});
   }
+
+  const Spelling &spelling;
 };
 
 } // namespace
 
-std::unique_ptr<TargetLowering> createAmdLowering() {
-  return std::make_unique<AmdLowering>();
+std::unique_ptr<TargetLowering> createAmdLowering(StringRef target) {
+  return std::make_unique<AmdLowering>(spellingOf(target));
 }
 
 } // namespace mlir::kperf

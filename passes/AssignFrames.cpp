@@ -231,6 +231,17 @@ struct AssignFrames : impl::AssignFramesBase<AssignFrames> {
     if (tree->getRegions().empty())
       return markAllAnalysesPreserved();
 
+    OpBuilder builder(&getContext());
+    auto isOwnRegion = [&](uint32_t region) {
+      Kind kind = tree->getRegions()[region].kind;
+      return kind != Kind::Kernel && kind != Kind::Loop &&
+             kind != Kind::Iteration && kind != Kind::Prologue &&
+             kind != Kind::Epilogue && kind != Kind::User;
+    };
+    if (ArrayAttr flows = findFlows(tree->listAsyncOps(), isOwnRegion, builder);
+        !flows.empty())
+      module->setAttr("kperf.flows", flows);
+
     FrameBuilder frames(*tree, maxSlots);
     frames.run(*kernel);
     if (frames.getFrames().size() > kperfir::record::kMaxFrames) {
@@ -241,7 +252,6 @@ struct AssignFrames : impl::AssignFramesBase<AssignFrames> {
     }
     encloseKernel(*kernel);
 
-    OpBuilder builder(&getContext());
     SmallVector<Attribute> regions;
     for (const RecordedRegion &region : tree->getRegions())
       regions.push_back(describe(region, builder));

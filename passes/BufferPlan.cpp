@@ -25,7 +25,8 @@ uint32_t BufferPlan::sharedEnd() const {
   return offset + (global ? sharedBytes : totalWarps * segmentBytes());
 }
 
-/// The fields and their names, once for both directions.
+/// The fields and their names, once for both directions. Those of a selection
+/// are left out where nothing is selected.
 template <typename Plan, typename Visitor>
 static void visitFields(Plan &plan, Visitor visit) {
   visit("warps", plan.warps);
@@ -39,11 +40,20 @@ static void visitFields(Plan &plan, Visitor visit) {
   visit("ring", plan.ring);
   visit("global", plan.global);
   visit("hands_over", plan.handsOver);
+  visit("first_cta", plan.firstCta, 0);
+  visit("last_cta", plan.lastCta, 0);
+  visit("first_sm", plan.firstSm, 0);
+  visit("last_sm", plan.lastSm, 0);
+  visit("warps_low", plan.warpsLow, ~0u);
+  visit("warps_high", plan.warpsHigh, ~0u);
 }
 
 Attribute BufferPlan::toAttribute(OpBuilder &builder) const {
   SmallVector<NamedAttribute> fields;
-  visitFields(*this, [&](StringRef name, uint32_t value) {
+  visitFields(*this, [&](StringRef name, uint32_t value,
+                         std::optional<uint32_t> fallback = std::nullopt) {
+    if (fallback == value)
+      return;
     fields.push_back(builder.getNamedAttr(
         name, builder.getI32IntegerAttr(static_cast<int32_t>(value))));
   });
@@ -57,11 +67,12 @@ FailureOr<BufferPlan> BufferPlan::fromModule(ModuleOp module) {
                                  "before convert-kperf-gpu-to-llvm";
   BufferPlan plan;
   StringRef missing;
-  visitFields(plan, [&](StringRef name, auto &value) {
+  visitFields(plan, [&](StringRef name, auto &value,
+                        std::optional<uint32_t> fallback = std::nullopt) {
     auto field = fields.getAs<IntegerAttr>(name);
     if (field)
       value = static_cast<uint32_t>(field.getInt());
-    else
+    else if (!fallback)
       missing = name;
   });
   if (!missing.empty())

@@ -23,13 +23,22 @@ struct BufferPlan {
   uint32_t maxFrameWords = 0;
   uint32_t offset = 0;      // Of our bytes in the CTA's shared memory.
   uint32_t sharedBytes = 0; // If global: bytes used at `offset` all the same.
-  uint32_t sampleCtas = 1;  // Every n-th CTA is recorded.
+  uint32_t sampleCtas = 1;  // Every n-th CTA is recorded,
+  uint32_t firstCta = 0;    // from this one on,
+  uint32_t lastCta = 0;     // up to but without this one; 0: no end.
+  uint32_t firstSm = 0;     // The same for SMs.
+  uint32_t lastSm = 0;
+  uint32_t warpsLow = ~0u;  // A bit for each warp that records: 0 to 31,
+  uint32_t warpsHigh = ~0u; // and 32 to 63.
   uint32_t hash = 0;        // Of the layout.
 
   uint32_t segmentBytes() const;
   uint32_t ctaBytes() const; // A multiple of 16.
   /// Bytes from the first data word that the cursor may have at frame entry.
   uint32_t limitBytes() const;
+  bool selectsCtas() const { return sampleCtas != 1 || firstCta || lastCta; }
+  bool selectsSms() const { return firstSm || lastSm; }
+  bool selectsWarps() const { return (warpsLow & warpsHigh) != ~0u; }
   /// Shared memory of the CTA, the kernel's and ours.
   uint32_t sharedEnd() const;
 

@@ -26,6 +26,10 @@ namespace mlir::kperf {
 
 namespace {
 
+/// Clocks of a frame that may be on their way at once: each takes a pair of
+/// scalar registers.
+constexpr size_t kMaxPendingClocks = 8;
+
 /// Lowers one region whose warps have a state of their own: the kernel's body,
 /// or a region of `ttg.warp_specialize`.
 class RegionLowering {
@@ -62,6 +66,7 @@ private:
     Value cursor;
     Value fits;
     StorePlace place;
+    SmallVector<std::pair<uint32_t, Value>> pending; // By offset: clocks read.
   };
 
   /// Definitions come before uses; what is not reachable comes last.
@@ -111,8 +116,7 @@ private:
     } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
       frames[open.getFrame()] = openFrame(b, state);
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
-      target.stamp(b, frames[stamp.getFrame()].place,
-                   stamp.getSlot() * record::kWordBytes);
+      stampSlot(b, frames[stamp.getFrame()], stamp.getSlot());
     } else if (auto store = dyn_cast<kperf_gpu::StoreValueOp>(op)) {
       storeValue(b, store);
     } else {
@@ -128,7 +132,22 @@ private:
     Value address = state.cursor;
     if (plan.global)
       address = b.add(segment.base, b.extend(state.cursor));
-    return {state.cursor, fits, target.prepare(b, {address, fits})};
+    return {state.cursor, fits, target.prepare(b, {address, fits}), {}};
+  }
+
+  void stampSlot(LLVMBuilder &b, OpenFrame &frame, uint32_t slot) {
+    uint32_t offset = slot * record::kWordBytes;
+    if (Value clock = target.stamp(b, frame.place, offset))
+      frame.pending.emplace_back(offset, clock);
+    if (frame.pending.size() == kMaxPendingClocks)
+      storePending(b, frame);
+  }
+
+  void storePending(LLVMBuilder &b, OpenFrame &frame) {
+    for (auto [offset, clock] : frame.pending)
+      target.store(b, frame.place, offset,
+                   b.cast("llvm.trunc", clock, b.i32()));
+    frame.pending.clear();
   }
 
   void storeValue(LLVMBuilder &b, kperf_gpu::StoreValueOp store) {
@@ -147,9 +166,10 @@ private:
                  b.cast("llvm.trunc", high, b.i32()));
   }
 
-  void closeFrame(LLVMBuilder &b, kperf_gpu::FrameType type, OpenFrame frame,
+  void closeFrame(LLVMBuilder &b, kperf_gpu::FrameType type, OpenFrame &frame,
                   WarpState &state) {
     uint32_t slots = type.getSlots();
+    storePending(b, frame);
     uint32_t bytes =
         record::frameWords(slots, type.getValueWords()) * record::kWordBytes;
     target.store(b, frame.place, bytes - record::kWordBytes,
@@ -194,11 +214,13 @@ struct ConvertKPerfGPUToLLVM
     FailureOr<BufferPlan> plan = BufferPlan::fromModule(module);
     if (failed(plan))
       return signalPassFailure();
+    auto chip = module->getAttrOfType<StringAttr>("ttg.target");
     std::unique_ptr<TargetLowering> lowering =
-        target == "amd" ? createAmdLowering() : createNvidiaLowering();
-    if (target == "amd" && plan->sampleCtas != 1) {
-      module.emitError("sampling of CTAs is not supported on AMD GPUs "
-                       "(sample-ctas)");
+        target == "amd" ? createAmdLowering(chip ? chip.getValue() : "")
+                        : createNvidiaLowering();
+    if (target == "amd" && plan->selectsCtas()) {
+      module.emitError("selecting CTAs is not supported on AMD GPUs "
+                       "(sample-ctas, first-cta, last-cta)");
       return signalPassFailure();
     }
     CtaRecording recording{*plan, *lowering};

@@ -32,15 +32,45 @@ Value CtaRecording::getScratch(Operation *op) const {
   return b.cast("llvm.ptrtoint", pointer, b.i64());
 }
 
+/// `value` is at least `first` and, if `last` is not 0, less than it.
+static Value isWithin(LLVMBuilder &b, Value value, uint32_t first,
+                      uint32_t last) {
+  Value distance = b.sub(value, b.constant(first));
+  uint32_t count = last ? last - first : ~first; // No end: up to 2^32 - 2.
+  return b.compare(Compare::Ult, distance,
+                   b.constant(static_cast<int32_t>(count)));
+}
+
 Value CtaRecording::isSampled(LLVMBuilder &b) const {
-  if (plan.sampleCtas == 1)
-    return {};
+  Value sampled;
+  auto require = [&](Value condition) {
+    sampled = sampled ? b.both(sampled, condition) : condition;
+  };
+  if (plan.selectsSms())
+    require(isWithin(b, target.readSm(b), plan.firstSm, plan.lastSm));
+  if (!plan.selectsCtas())
+    return sampled;
   auto axis = [&](unsigned i) { return target.readCtaId(b, i); };
   auto count = [&](unsigned i) { return target.readCtaCount(b, i); };
   Value plane = b.add(axis(1), b.binary("llvm.mul", count(1), axis(2)));
   Value linear = b.add(axis(0), b.binary("llvm.mul", count(0), plane));
-  Value phase = b.binary("llvm.urem", linear, b.constant(plan.sampleCtas));
-  return b.compare(Compare::Eq, phase, b.constant(0));
+  if (plan.firstCta || plan.lastCta)
+    require(isWithin(b, linear, plan.firstCta, plan.lastCta));
+  Value offset = b.sub(linear, b.constant(plan.firstCta));
+  Value phase = b.binary("llvm.urem", offset, b.constant(plan.sampleCtas));
+  if (plan.sampleCtas != 1)
+    require(b.compare(Compare::Eq, phase, b.constant(0)));
+  return sampled;
+}
+
+Value CtaRecording::isSelected(LLVMBuilder &b, Value warp) const {
+  if (!plan.selectsWarps())
+    return {};
+  uint64_t mask = uint64_t(plan.warpsHigh) << 32 | plan.warpsLow;
+  Value bits =
+      b.binary("llvm.lshr", b.constant(static_cast<int64_t>(mask), b.i64()),
+               b.extend(warp));
+  return b.cast("llvm.trunc", bits, b.i1());
 }
 
 Value CtaRecording::sharedAddress(LLVMBuilder &b) const {
@@ -70,9 +100,12 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value scratch) const {
       b.binary("llvm.lshr", segment.thread, b.constant(target.getWarpShift()));
   segment.lane = b.both(segment.thread, b.constant(target.getWarpSize() - 1));
   segment.sampled = isSampled(b);
-  segment.active = b.compare(Compare::Eq, segment.lane, b.constant(0));
+  segment.owner = b.compare(Compare::Eq, segment.lane, b.constant(0));
   if (segment.sampled)
-    segment.active = b.both(segment.active, segment.sampled);
+    segment.owner = b.both(segment.owner, segment.sampled);
+  segment.active = segment.owner;
+  if (Value selected = isSelected(b, segment.warp))
+    segment.active = b.both(segment.owner, selected);
 
   Value shared;
   if (!plan.global || plan.handsOver)
@@ -128,7 +161,7 @@ void CtaRecording::clearHeaders(LLVMBuilder &b, const Segment &segment) const {
   Value zero = b.constant(0);
   for (uint32_t first = 0; first < plan.totalWarps; first += plan.warps) {
     uint64_t step = uint64_t(first) * plan.segmentBytes();
-    Value mine = segment.active;
+    Value mine = segment.owner;
     if (first + plan.warps > plan.totalWarps)
       mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
                                     b.constant(plan.totalWarps - first)));

@@ -19,7 +19,8 @@ namespace mlir::kperf {
 /// is global, byte offsets from `base`.
 struct Segment {
   Value warp, lane, thread;
-  Value active;  // Lane 0 of a CTA that is recorded.
+  Value owner;   // Lane 0 of a CTA that is recorded,
+  Value active;  // and of a warp that is.
   Value sampled; // The CTA is recorded; null: always.
   Value scratch; // i64, the CTA's share of the profile buffer; null in regions
                  // that have no use for it.
@@ -53,7 +54,9 @@ public:
   const TargetLowering &target;
 
 private:
+  /// Null if every CTA, or warp, is recorded.
   Value isSampled(LLVMBuilder &b) const;
+  Value isSelected(LLVMBuilder &b, Value warp) const;
   Value sharedAddress(LLVMBuilder &b) const;
   Value headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,
                      Value warp) const;

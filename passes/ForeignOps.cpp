@@ -36,6 +36,18 @@ int64_t kperf::getModuleInt(ModuleOp module, StringRef name, int64_t fallback) {
   return attribute ? attribute.getInt() : fallback;
 }
 
+void kperf::addNotes(ModuleOp module, ArrayRef<std::string> notes) {
+  if (notes.empty())
+    return;
+  Builder builder(module.getContext());
+  SmallVector<Attribute> all;
+  if (auto before = module->getAttrOfType<ArrayAttr>("kperf.notes"))
+    llvm::append_range(all, before);
+  for (StringRef note : notes)
+    all.push_back(builder.getStringAttr(note));
+  module->setAttr("kperf.notes", builder.getArrayAttr(all));
+}
+
 SmallVector<Region *> kperf::listWarpRegions(Operation *warpSpecialize) {
   SmallVector<Region *> regions{&warpSpecialize->getRegion(0)};
   // The partitions live in one operation that holds them all.

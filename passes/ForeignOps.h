@@ -31,6 +31,10 @@ FailureOr<FunctionOpInterface> findKernel(ModuleOp module);
 /// An i32 attribute of the module, or `fallback` if there is none.
 int64_t getModuleInt(ModuleOp module, StringRef name, int64_t fallback);
 
+/// Adds to the module's `kperf.notes`: what a reader of the records has to
+/// know.
+void addNotes(ModuleOp module, ArrayRef<std::string> notes);
+
 /// The regions of a `ttg.warp_specialize`: the default region, then the
 /// partitions.
 SmallVector<Region *> listWarpRegions(Operation *warpSpecialize);

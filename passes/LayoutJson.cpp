@@ -50,17 +50,32 @@ static json::Array writeFrames(ModuleOp module) {
   return frames;
 }
 
-/// Which warps run what. Those of partitions are known once Triton has
-/// allocated warp groups.
-static json::Array writeRoles(FunctionOpInterface kernel,
-                              const BufferPlan &plan) {
-  json::Array roles;
-  auto add = [&](std::string name, int64_t firstWarp, int64_t warps) {
-    roles.push_back(json::Object{{"name", std::move(name)},
-                                 {"first_warp", firstWarp},
-                                 {"warps", warps}});
-  };
-  add("default", 0, plan.warps);
+/// Pairs of a region and a count.
+static json::Array writePairs(DictionaryAttr fields, StringRef name) {
+  json::Array pairs;
+  ArrayRef<int32_t> flat = fields.getAs<DenseI32ArrayAttr>(name).asArrayRef();
+  for (; flat.size() >= 2; flat = flat.drop_front(2))
+    pairs.push_back(json::Array{flat[0], flat[1]});
+  return pairs;
+}
+
+static json::Array writeFlows(ArrayAttr attributes) {
+  json::Array flows;
+  for (auto flow : attributes.getAsRange<DictionaryAttr>())
+    flows.push_back(json::Object{
+        {"id", static_cast<int64_t>(flows.size())},
+        {"via", flow.getAs<StringAttr>("via").getValue()},
+        {"slots", flow.getAs<IntegerAttr>("slots").getInt()},
+        {"scope", flow.getAs<IntegerAttr>("scope").getInt()},
+        {"issue", writePairs(flow, "issue")},
+        {"wait", writePairs(flow, "wait")},
+    });
+  return flows;
+}
+
+SmallVector<WarpRole> kperf::listRoles(FunctionOpInterface kernel,
+                                       const BufferPlan &plan) {
+  SmallVector<WarpRole> roles{{"default", 0, plan.warps}};
   kernel->walk([&](Operation *op) {
     if (!isNamed(op, "ttg.warp_specialize"))
       return WalkResult::advance();
@@ -70,9 +85,19 @@ static json::Array writeRoles(FunctionOpInterface kernel,
       return WalkResult::interrupt();
     for (auto [index, start, size] :
          llvm::enumerate(starts.asArrayRef(), sizes.asArrayRef()))
-      add("partition" + std::to_string(index), start, size);
+      roles.push_back({"partition" + std::to_string(index), start, size});
     return WalkResult::interrupt();
   });
+  return roles;
+}
+
+static json::Array writeRoles(FunctionOpInterface kernel,
+                              const BufferPlan &plan) {
+  json::Array roles;
+  for (const WarpRole &role : listRoles(kernel, plan))
+    roles.push_back(json::Object{{"name", role.name},
+                                 {"first_warp", role.firstWarp},
+                                 {"warps", role.warps}});
   return roles;
 }
 
@@ -102,6 +127,14 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       {"regions", writeRegions(module)},
       {"frames", writeFrames(module)},
   };
+  if (auto notes = module->getAttrOfType<ArrayAttr>("kperf.notes")) {
+    json::Array texts;
+    for (auto note : notes.getAsRange<StringAttr>())
+      texts.push_back(json::fixUTF8(note.getValue()));
+    layout["notes"] = std::move(texts);
+  }
+  if (auto flows = module->getAttrOfType<ArrayAttr>("kperf.flows"))
+    layout["flows"] = writeFlows(flows);
   std::string unhashed = print(layout);
   plan.hash = record::fnv1a(unhashed.data(), unhashed.size());
   layout["hash"] = static_cast<int64_t>(plan.hash);

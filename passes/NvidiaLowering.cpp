@@ -56,12 +56,14 @@ public:
     return place; // A predicate on each store is free.
   }
 
-  void stamp(LLVMBuilder &b, StorePlace place, uint32_t offset) const override {
+  Value stamp(LLVMBuilder &b, StorePlace place,
+              uint32_t offset) const override {
     b.inlineAsm("{\n\t.reg .b32 now;\n\tmov.u32 now, %clock;\n\t@$1 st." +
                     space(place.address) + ".b32 [$0+" + Twine(offset) +
                     "], now;\n\t}",
                 (constraint(place.address) + ",b,~{memory}").str(), Type(),
                 {place.address, place.enabled});
+    return {};
   }
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,

@@ -82,7 +82,7 @@ void OptionReader::readList(StringRef name,
     return;
   values.clear();
   for (StringRef word : llvm::split(*text, ','))
-    if (!word.empty() && word != "auto")
+    if (!word.empty())
       values.push_back(word.str());
 }
 

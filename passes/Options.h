@@ -26,7 +26,7 @@ public:
   void readCount(StringRef name, uint32_t &value, uint32_t minimum = 0);
   void readChoice(StringRef name, std::string &value,
                   ArrayRef<StringRef> choices);
-  /// Comma-separated words; `auto` stands for none.
+  /// Comma-separated words.
   void readList(StringRef name, SmallVectorImpl<std::string> &values);
 
   /// After all reads: null if every text was understood, else a pass that

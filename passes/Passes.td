@@ -64,7 +64,8 @@ def InsertRegions : Pass<"kperf-insert-regions", "::mlir::ModuleOp"> {
     Runs on TTGIR, while loops are still `scf.for`. Records the kernel, its
     loops and their iterations, and each operation that takes part in moving
     data, computing on tiles or waiting. A run of waits, and a copy with the
-    commit that follows it, is one region. What lowers to no instruction is left
+    commit that follows it, is one region; so are neighbours of one kind among
+    local_load, local_store, convert_layout and compute. What lowers to no instruction is left
     alone.
 
     A region is named after its kind and source line (`load mm.py:12`); a name
@@ -74,7 +75,27 @@ def InsertRegions : Pass<"kperf-insert-regions", "::mlir::ModuleOp"> {
     The warps of a partition of a warp-specialised kernel get the kernel's
     region too: it spans what the partition does.
 
-    Option `regions`: `auto` (default), or the kinds to record, comma separated.
+    What comes before the first loop of a kernel, a partition or an iteration is
+    a `prologue`, what comes after the last one an `epilogue`, where they record
+    anything. A function that is not inlined is one region of kind `call`, and a
+    note in the layout says so.
+
+    Options:
+    * `regions` (default `auto`): what to record, comma separated: kinds, and
+      policies, which are sets of kinds. `minimal`: kernel, loop, prologue,
+      epilogue, user, mark. `memory`: these and iteration, load, store,
+      async_copy, async_wait, tma, mbarrier_wait, local_load, local_store,
+      atomic. `mma`: `minimal` and iteration, dot, wgmma, wgmma_wait, tcgen05,
+      async_wait, mbarrier_wait. `sync`: `minimal` and iteration, async_wait,
+      wgmma_wait, mbarrier_wait, barrier, atomic. `auto`: all kinds but compute.
+      `full`: all kinds; compute is arithmetic on tensors, which the compiler
+      may move across a record.
+    * `budget` (default 0, any number): records per iteration of a loop, not
+      counting those of loops in it. Kinds are left out of the loop until it
+      keeps to the budget: compute, convert_layout, local_store, local_load,
+      barrier, reduce, scan, call, atomic, store, async_copy, tma, load,
+      tcgen05, wgmma, dot, async_wait, wgmma_wait, mbarrier_wait, in this order.
+      A note in the layout says which.
 
     Before:
     ```mlir
@@ -184,6 +205,12 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
     * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and
       global where shared memory has no room for two of the largest frames.
     * `sample-ctas` (default 1): record every n-th CTA only.
+    * `first-cta`, `last-cta` (default 0): record CTAs from the first up to but
+      without the last, by linear id; a last of 0 is no end.
+    * `first-sm`, `last-sm` (default 0): the same for SMs.
+    * `warps` (default all): the warps that record, comma separated.
+    * `granularity` (default `warp`): `warp`: all of these; `warp-group`: the
+      first of each four of a role; `cta`: the first of each role.
     * `shared-limit-bytes` (default 0): shared memory of a CTA; 0 means the
       target's.
 

@@ -44,7 +44,14 @@ struct PlanBufferOptions {
   std::string buffer = "auto";
   uint32_t sampleCtas = 1;
   uint32_t sharedLimitBytes = 0;
+  uint32_t firstCta = 0, lastCta = 0;
+  uint32_t firstSm = 0, lastSm = 0;
+  SmallVector<std::string> warps;
+  std::string granularity = "warp";
 };
+
+/// What has an end begins before it.
+bool isRange(uint32_t first, uint32_t last) { return !last || first < last; }
 
 /// Shared memory that one CTA can have.
 uint32_t findSharedLimit(StringRef target) {
@@ -70,8 +77,8 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
       return signalPassFailure();
 
     FailureOr<BufferPlan> plan = makePlan(module, *kernel);
-    if (failed(plan))
-      return signalPassFailure(); // makePlan has emitted the diagnostic.
+    if (failed(plan) || failed(select(module, *kernel, *plan)))
+      return signalPassFailure(); // They have emitted the diagnostic.
 
     if (record::ctaBytes(plan->totalWarps, plan->wordsPerWarp) > kMaxCtaBytes) {
       module.emitError() << "profile buffer of " << options.bufferBytes
@@ -86,13 +93,52 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
     module->setAttr("ttg.shared", builder.getI32IntegerAttr(plan->sharedEnd()));
     module->removeAttr("kperf.frames");
     module->removeAttr("kperf.regions");
+    module->removeAttr("kperf.notes");
+    module->removeAttr("kperf.flows");
     allocateScratch(*kernel, *plan);
+  }
+
+  /// Which CTAs, SMs and warps record.
+  LogicalResult select(ModuleOp module, FunctionOpInterface kernel,
+                       BufferPlan &plan) {
+    if (!isRange(options.firstCta, options.lastCta) ||
+        !isRange(options.firstSm, options.lastSm))
+      return module.emitError("the first CTA or SM to record is not before "
+                              "the last (first-cta, last-cta, first-sm, "
+                              "last-sm)");
+    plan.sampleCtas = options.sampleCtas;
+    plan.firstCta = options.firstCta;
+    plan.lastCta = options.lastCta;
+    plan.firstSm = options.firstSm;
+    plan.lastSm = options.lastSm;
+    uint64_t mask = options.warps.empty() ? ~uint64_t(0) : 0;
+    for (StringRef text : options.warps) {
+      unsigned warp;
+      if (text.getAsInteger(10, warp) || warp >= plan.totalWarps)
+        return module.emitError() << "'" << text << "' is no warp of the "
+                                  << plan.totalWarps << " of a CTA (warps)";
+      mask |= uint64_t(1) << warp;
+    }
+    if (options.granularity != "warp")
+      mask &= findLeaders(kernel, plan);
+    plan.warpsLow = static_cast<uint32_t>(mask);
+    plan.warpsHigh = static_cast<uint32_t>(mask >> 32);
+    return success();
+  }
+
+  /// The first warp of each warp group, or of each role of the CTA.
+  uint64_t findLeaders(FunctionOpInterface kernel, const BufferPlan &plan) {
+    uint64_t leaders = 0;
+    for (const WarpRole &role : listRoles(kernel, plan))
+      for (int64_t warp = 0; warp < role.warps; ++warp)
+        if (warp == 0 || (options.granularity == "warp-group" && warp % 4 == 0))
+          leaders |= uint64_t(1) << (role.firstWarp + warp);
+    return leaders;
   }
 
   FailureOr<BufferPlan> makePlan(ModuleOp module, FunctionOpInterface kernel) {
     BufferPlan plan;
     plan.ring = options.strategy == "ring";
-    plan.sampleCtas = options.sampleCtas;
     plan.warps = getModuleInt(module, "ttg.num-warps", 4);
     plan.totalWarps = getModuleInt(module, "ttg.total-num-warps", plan.warps);
     plan.maxFrameWords = findMaxFrameWords(module);
@@ -217,6 +263,13 @@ std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts) {
   reader.readChoice("buffer", options.buffer, {"auto", "shared", "global"});
   reader.readCount("sample-ctas", options.sampleCtas, /*minimum=*/1);
   reader.readCount("shared-limit-bytes", options.sharedLimitBytes);
+  reader.readCount("first-cta", options.firstCta);
+  reader.readCount("last-cta", options.lastCta);
+  reader.readCount("first-sm", options.firstSm);
+  reader.readCount("last-sm", options.lastSm);
+  reader.readList("warps", options.warps);
+  reader.readChoice("granularity", options.granularity,
+                    {"warp", "warp-group", "cta"});
   if (std::unique_ptr<Pass> rejected = reader.reject())
     return rejected;
   return std::make_unique<PlanBuffer>(std::move(options));

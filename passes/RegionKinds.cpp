@@ -55,6 +55,10 @@ static std::optional<Kind> kindOfName(StringRef name) {
              Kind::Atomic)
       .Cases({"gpu.barrier", "ttg.barrier", "ttng.cluster_barrier"},
              Kind::Barrier)
+      .Case("tt.call", Kind::Call)
+      .Cases({"tt.elementwise_inline_asm", "tt.map_elementwise",
+              "tt.extern_elementwise", "tt.clampf", "tt.fp_to_fp"},
+             Kind::Compute)
       .Default(std::nullopt);
 }
 
@@ -73,7 +77,11 @@ std::optional<Kind> kperf::classifyOp(Operation *op) {
     return std::nullopt;
   if (name == "ttg.convert_layout" && isRenaming(op))
     return std::nullopt;
-  return kindOfName(name);
+  bool isTensorMath =
+      (name.starts_with("arith.") || name.starts_with("math.")) &&
+      name != "arith.constant" &&
+      llvm::any_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
+  return isTensorMath ? Kind::Compute : kindOfName(name);
 }
 
 bool kperf::continuesRegion(Kind kind, Operation *next) {
@@ -84,7 +92,12 @@ bool kperf::continuesRegion(Kind kind, Operation *next) {
     return isNamed(next, "ttng.tc_gen5_commit");
   case Kind::AsyncWait: // A record between two waits would cost a barrier.
   case Kind::WgmmaWait:
+  case Kind::MbarrierWait:
   case Kind::Barrier:
+  case Kind::LocalLoad:
+  case Kind::LocalStore:
+  case Kind::ConvertLayout:
+  case Kind::Compute:
     return classifyOp(next) == kind;
   default:
     return false;

@@ -1,7 +1,7 @@
 //===- RegionKinds.h - What an operation of a kernel does -----------------===//
 //
-// The policy `auto`: which operations are worth a region, and what may stand
-// between two records that share a stamp.
+// Which operations are worth a region, which of them are one region together,
+// and what may stand between two records that share a stamp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@ namespace mlir::kperf {
 /// compute, and for those that lower to no instruction.
 std::optional<Kind> classifyOp(Operation *op);
 
-/// True if `next` belongs into a region of `kind` that is open before it.
+/// True if `next` belongs into a region of `kind` that is open before it: what
+/// a kind is incomplete without, and neighbours that are tiny.
 bool continuesRegion(Kind kind, Operation *next);
 
 /// True if `op` costs no or hardly an instruction: constants, arithmetic on

@@ -11,9 +11,11 @@
 #define KPERFIR_PASSES_REGIONTREE_H
 
 #include "Dialect/KPerf/KPerf.h"
+#include "passes/AsyncFlows.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 namespace mlir::kperf {
 
@@ -46,11 +48,19 @@ public:
     return found->second;
   }
 
+  /// Operations that start or await work, and the innermost region of each;
+  /// those outside of every region are left out.
+  SmallVector<PlacedOp> listAsyncOps() const {
+    return llvm::map_to_vector(
+        asyncOps, [&](Operation *op) { return PlacedOp{op, ids.lookup(op)}; });
+  }
+
 private:
   void numberInProgramOrder(FunctionOpInterface kernel);
 
   SmallVector<RecordedRegion> regions;
   DenseMap<Operation *, uint32_t> ids;
+  SmallVector<Operation *> asyncOps;
 
   friend class NestingWalk;
 };

@@ -39,9 +39,11 @@ public:
   /// Called once per frame, so that what enabling costs is paid once.
   virtual StorePlace prepare(LLVMBuilder &b, StorePlace place) const = 0;
   /// Reads the clock and stores its low word at `place` + `offset`, with
-  /// nothing in between. `place` is prepared.
-  virtual void stamp(LLVMBuilder &b, StorePlace place,
-                     uint32_t offset) const = 0;
+  /// nothing in between; or, where that would wait for more than the clock,
+  /// returns the i64 for the caller to `store` when the frame is closed.
+  /// `place` is prepared.
+  virtual Value stamp(LLVMBuilder &b, StorePlace place,
+                      uint32_t offset) const = 0;
   virtual void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
                      Value word) const = 0;
   /// Notes in the segment header `place` that a lap ended at `lapEnd`.
@@ -57,7 +59,8 @@ public:
 };
 
 std::unique_ptr<TargetLowering> createNvidiaLowering();
-std::unique_ptr<TargetLowering> createAmdLowering();
+/// `target` as in `ttg.target`: the generations differ. Default: CDNA 3.
+std::unique_ptr<TargetLowering> createAmdLowering(StringRef target);
 
 } // namespace mlir::kperf
 

@@ -20,10 +20,11 @@ LAYOUT_VERSION = 2
 OLDEST_LAYOUT_VERSION = 1  # Had no values of marks; else the same.
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("shared", "global")
+FLOWS = ("commit_group", "mbarrier")
 KINDS = (
     "kernel", "loop", "iteration", "load", "store", "async_copy", "async_wait", "dot", "wgmma", "wgmma_wait",
     "tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic",
-    "barrier", "user", "mark",
+    "barrier", "user", "mark", "call", "prologue", "epilogue", "compute",
 )  # fmt: skip
 # Warps that only fill up a warp group run no role.
 IDLE = "idle"
@@ -99,6 +100,26 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Flow:
+    """Asynchronous work that completes in order of issue, and who waits for it.
+
+    Attributes:
+        via: ``commit_group`` or ``mbarrier``.
+        slots: Barriers of an array that are used in turn.
+        scope: Innermost region around the barrier, or -1; what is in one iteration is counted in it alone.
+        issue: Regions that issue, each with how many groups it closes, or how much it issues, per execution.
+        wait: Regions that wait, each with how many groups it leaves outstanding, or how many waits it holds.
+    """
+
+    id: int
+    via: str
+    slots: int
+    scope: int
+    issue: tuple[tuple[int, int], ...]
+    wait: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BufferLayout:
     """The layout of one compiled kernel. `text` is the JSON it was parsed from, byte for byte."""
 
@@ -117,6 +138,8 @@ class BufferLayout:
     cta_bytes: int
     regions: tuple[Region, ...]
     frames: tuple[Frame, ...]
+    notes: tuple[str, ...] = ()
+    flows: tuple[Flow, ...] = ()
 
     @property
     def ring(self) -> bool:
@@ -174,6 +197,7 @@ def parse_layout(text: str) -> BufferLayout:
     _check_roles(layout)
     _check_regions(layout)
     _check_frames(layout)
+    _check_flows(layout)
     _check_sizes(layout)
     return layout
 
@@ -203,7 +227,37 @@ def _read(fields: dict[str, Any], text: str) -> BufferLayout:
         cta_bytes=_integer(fields, "cta_bytes", 1, 1 << 40, "layout"),
         regions=regions,
         frames=tuple(_frame(at, frame, regions) for at, frame in _objects(fields, "frames")),
+        notes=_notes(fields),
+        flows=tuple(_flow(at, flow) for at, flow in _objects(fields, "flows")) if "flows" in fields else (),
     )
+
+
+def _notes(fields: dict[str, Any]) -> tuple[str, ...]:
+    """Absent where there is nothing to say, and from compilers that said nothing."""
+    notes = _list(fields, "notes", "layout") if "notes" in fields else []
+    for note in notes:
+        if not isinstance(note, str):
+            raise _bad("notes", found=_short(note), expected="strings")
+    return tuple(notes)
+
+
+def _flow(at: str, fields: dict[str, Any]) -> Flow:
+    return Flow(
+        id=_integer(fields, "id", 0, MAX_FRAMES, at),
+        via=_choice(fields, "via", FLOWS, at),
+        slots=_integer(fields, "slots", 1, 0x7FFFFFFF, at),
+        scope=_integer(fields, "scope", -1, MAX_FRAMES, at),
+        issue=_pairs(fields, "issue", at),
+        wait=_pairs(fields, "wait", at),
+    )
+
+
+def _pairs(fields: dict[str, Any], key: str, at: str) -> tuple[tuple[int, int], ...]:
+    pairs = _list(fields, key, at)
+    for pair in pairs:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and n >= 0 for n in pair)):
+            raise _bad(f"{at}, {key}", found=_short(pair), expected="[region id, count]")
+    return tuple((region, count) for region, count in pairs)
 
 
 def _region(at: str, fields: dict[str, Any]) -> Region:
@@ -297,6 +351,17 @@ def _check_frames(layout: BufferLayout) -> None:
             kind = layout.regions[event.region].kind
             if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and kind == "iteration"):
                 raise _bad(at, found=f"edge {event.edge} of a region of kind {kind}", expected="an edge of that kind")
+
+
+def _check_flows(layout: BufferLayout) -> None:
+    for index, flow in enumerate(layout.flows):
+        regions = [flow.scope, *(region for region, _ in (*flow.issue, *flow.wait))]
+        if flow.id != index or max(regions) >= len(layout.regions):
+            raise _bad(
+                f"flows[{index}]",
+                found=f"id {flow.id}, region {max(regions)}",
+                expected=f"id {index}, one of {len(layout.regions)} regions",
+            )
 
 
 def _check_sizes(layout: BufferLayout) -> None:

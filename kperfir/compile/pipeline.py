@@ -12,9 +12,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kperfir.config import POLICIES
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kperfir.config import Options
 
 _PASS = re.compile(r"\s*([a-z0-9-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
@@ -54,20 +57,33 @@ def plan_pipelines(options: Options) -> Pipelines:
             f"buffer-bytes={options.buffer_bytes}",
             f"strategy={options.strategy}",
             f"buffer={options.buffer}",
+            *_selection(options),
         ),
     )
     scopes = "kperf-insert-scopes," if records_kind(options, "user") or records_kind(options, "mark") else ""
-    regions = f"kperf-insert-regions{{regions={','.join(options.regions)}}}"
+    insert = PassCall("kperf-insert-regions", (f"regions={','.join(options.regions)}", f"budget={options.budget}"))
     return Pipelines(
-        ttgir=f"{scopes}{regions},kperf-verify-balance,kperf-assign-frames",
+        ttgir=f"{scopes}{insert},kperf-verify-balance,kperf-assign-frames",
         allocation=str(plan),
         lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},
     )
 
 
 def records_kind(options: Options, kind: str) -> bool:
-    """Whether regions of `kind` are to be recorded."""
-    return options.regions == ("auto",) or kind in options.regions
+    """Whether regions of `kind`, ``user`` or ``mark``, are to be recorded: every policy has them."""
+    return kind in options.regions or not set(POLICIES).isdisjoint(options.regions)
+
+
+def _selection(options: Options) -> Iterator[str]:
+    """What is recorded of a launch, where that is not all of it."""
+    first, last, step = options.ctas
+    counts = {"first-cta": first, "last-cta": last, "sample-ctas": step - 1 and step}
+    counts |= {"first-sm": options.sms[0], "last-sm": options.sms[1]}
+    yield from (f"{name}={count}" for name, count in counts.items() if count)
+    if options.warps:
+        yield f"warps={','.join(map(str, options.warps))}"
+    if options.granularity != "warp":
+        yield f"granularity={options.granularity}"
 
 
 def parse_pipeline(text: str) -> list[PassCall]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kernels.cases import WORKLOADS
-from kperfir.compile import triton_hook
 from support.ground_truth import compare_stamps
 from support.launch import run_profiled
 
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KERNELS = ("matmul_fp16", "softmax_fp32", "nested_loops", "early_return", "branchy_loop")
-EVERY = 3
 
 
 @pytest.mark.parametrize("strategy", ["saturate", "ring"])
@@ -31,22 +28,46 @@ def test_stamps_in_global_memory_equal_the_logged_clock(name: str, strategy: str
     assert compared.decoded == compared.executed > 0
 
 
+# What is asked for, and which of so many CTAs or warps that is.
+CTAS = {"::3": slice(0, None, 3), "1:3": slice(1, 3), "1:": slice(1, None)}
+WARPS = {
+    ("warps", "1,3"): {1, 3},
+    ("granularity", "warp-group"): {0, 4},
+    ("granularity", "cta"): {0},
+}
+
+
 @pytest.mark.parametrize("buffer", ["shared", "global"])
-@pytest.mark.parametrize("name", ["matmul_fp16", "softmax_fp32"])
-def test_sampling_records_every_third_cta(name: str, buffer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    plan = triton_hook.plan_pipelines
-
-    def sampling(options: object) -> object:
-        pipelines = plan(options)  # type: ignore[arg-type]
-        return dataclasses.replace(pipelines, allocation=pipelines.allocation.replace("}", f" sample-ctas={EVERY}}}"))
-
-    monkeypatch.setattr(triton_hook, "plan_pipelines", sampling)
-    workload = WORKLOADS[name]
-    run = run_profiled(workload, tmp_path / "out.kpf", log=True, buffer=buffer)
+@pytest.mark.parametrize("ctas", CTAS)
+def test_ctas_that_were_asked_for_are_recorded(ctas: str, buffer: str, tmp_path: Path):
+    workload = WORKLOADS["softmax_fp32"]
+    run = run_profiled(workload, tmp_path / "out.kpf", log=True, buffer=buffer, ctas=ctas)
     workload.verify(run.arguments)
     launch = run.timeline.launches.iloc[0]
-    total = int(launch["ctas_total"])
-    assert total > 1
-    assert sorted(run.timeline.tracks["cta"].unique()) == list(range(0, total, EVERY))
-    assert launch["ctas_recorded"] == len(range(0, total, EVERY))
+    wanted = list(range(int(launch["ctas_total"])))[CTAS[ctas]]
+    assert 0 < len(wanted) < launch["ctas_total"]
+    assert sorted(run.timeline.tracks["cta"].unique()) == wanted
+    assert launch["ctas_recorded"] == len(wanted)
     assert (run.timeline.tracks["dropped"] == 0).all()
+
+
+@pytest.mark.parametrize("buffer", ["shared", "global"])
+@pytest.mark.parametrize("option", WARPS)
+def test_warps_that_were_asked_for_are_recorded(option: tuple[str, str], buffer: str, tmp_path: Path):
+    workload = WORKLOADS["matmul_fp16"]
+    whole = run_profiled(workload, tmp_path / "whole.kpf", log=True, buffer=buffer, buffer_bytes=64 << 10)
+    part = run_profiled(
+        workload, tmp_path / "part.kpf", log=True, buffer=buffer, buffer_bytes=64 << 10, **dict([option])
+    )
+    workload.verify(part.arguments)
+    tracks = part.timeline.tracks
+    assert set(tracks[tracks["records"] > 0]["warp"]) == WARPS[option]
+    assert (tracks["dropped"] == 0).all()
+    expected = whole.timeline.tracks.set_index(["cta", "warp"])["records"]
+    found = tracks[tracks["records"] > 0].set_index(["cta", "warp"])["records"]
+    assert (found == expected[found.index]).all()
+
+
+def test_sms_that_were_asked_for_are_recorded(tmp_path: Path):
+    run = run_profiled(WORKLOADS["softmax_fp32"], tmp_path / "out.kpf", sms="1:3")
+    assert set(run.timeline.tracks["sm"]) == {1, 2}

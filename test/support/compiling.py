@@ -22,6 +22,14 @@ TARGETS = {
     "sm_100": ("cuda", 100, 32),
     "gfx942": ("hip", "gfx942", 64),
 }
+# Those of which a few kernels are compiled: what differs from the ones above is little.
+MORE_TARGETS = {
+    "sm_89": ("cuda", 89, 32),
+    "sm_120": ("cuda", 120, 32),
+    "gfx950": ("hip", "gfx950", 64),
+    "gfx1100": ("hip", "gfx1100", 32),
+    "gfx1201": ("hip", "gfx1201", 32),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,9 @@ def attempt(case: Case, target: str) -> Attempt:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            compiled = triton.compile(case.source(), target=GPUTarget(*TARGETS[target]), options=options)
+            compiled = triton.compile(
+                case.source(), target=GPUTarget(*(TARGETS | MORE_TARGETS)[target]), options=options
+            )
         except Exception as error:
             return Attempt(error=f"{type(error).__name__}: {str(error).strip().splitlines()[-1][:200]}")
     reasons = [str(warning.message) for warning in caught if issubclass(warning.category, KPerfWarning)]

@@ -41,7 +41,11 @@ def KPerf_Kind
                    I32EnumAttrCase<"Atomic", 18, "atomic">,
                    I32EnumAttrCase<"Barrier", 19, "barrier">,
                    I32EnumAttrCase<"User", 20, "user">,
-                   I32EnumAttrCase<"Mark", 21, "mark">]> {
+                   I32EnumAttrCase<"Mark", 21, "mark">,
+                   I32EnumAttrCase<"Call", 22, "call">,
+                   I32EnumAttrCase<"Prologue", 23, "prologue">,
+                   I32EnumAttrCase<"Epilogue", 24, "epilogue">,
+                   I32EnumAttrCase<"Compute", 25, "compute">]> {
   let cppNamespace = "::mlir::kperf";
   let genSpecializedAttr = 0;
 }

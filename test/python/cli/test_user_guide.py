@@ -15,7 +15,7 @@ import pytest
 
 from kperfir.cli.main import VERBS
 from kperfir.cli.report import SORTS
-from kperfir.config import Options
+from kperfir.config import Options, Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,10 @@ def _spell(default: object) -> str:
         return "named after host and process"
     if isinstance(default, bool):
         return str(int(default))
-    return f"`{','.join(default)}`" if isinstance(default, tuple) else f"`{default}`"
+    if default == ():
+        return "all"
+    is_list = isinstance(default, tuple) and not isinstance(default, Range)
+    return f"`{','.join(default)}`" if is_list else f"`{default}`"
 
 
 def test_settings_are_those_of_config() -> None:

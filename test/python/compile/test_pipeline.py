@@ -36,3 +36,12 @@ def test_options_reach_the_pass_that_they_are_for():
     (plan,) = parse_pipeline(pipelines.allocation)
     assert set(plan.options) == {"buffer-bytes=4096", "strategy=ring", "buffer=global"}
     assert set(pipelines.lowering) == {"nvidia", "amd"}
+
+
+def test_selection_reaches_the_pass_where_there_is_one():
+    options = resolve({}, ctas="4:100:3", sms="0:2", warps=[0, 2], granularity="cta", budget=9)
+    pipelines = plan_pipelines(options)
+    assert "budget=9" in pipelines.ttgir
+    (plan,) = parse_pipeline(pipelines.allocation)
+    wanted = {"first-cta=4", "last-cta=100", "sample-ctas=3", "last-sm=2", "warps=0,2", "granularity=cta"}
+    assert wanted <= set(plan.options)

@@ -39,7 +39,7 @@ def test_resolve_reads_sizes_with_units(text: str, expected: int) -> None:
         ("TRITON_KPERF_STRATEGY", "first"),
         ("TRITON_KPERF_KERNELS", " , "),
         ("TRITON_KPERF_REGIONS", "load,nonsense"),
-        ("TRITON_KPERF_REGIONS", "auto,load"),
+        ("TRITON_KPERF_REGIONS", "auto,launch"),
     ],
 )
 def test_resolve_names_variable_value_and_choices_when_a_value_is_bad(variable: str, value: str) -> None:
@@ -67,8 +67,9 @@ def test_resolve_does_not_warn_of_the_mark_that_processes_leave() -> None:
 
 def test_environment_of_options_resolves_to_them_again() -> None:
     options = config.resolve(
-        {}, out="d/x.kpf", kernels="a,b*", device="simt", launches=0, file_bytes="1MiB", quiet="yes", strategy="ring"
-    )
+        {}, out="d/x.kpf", kernels="a,b*", device="simt", launches=0, file_bytes="1MiB", quiet="yes", strategy="ring",
+        regions="mma,load", budget=8, ctas="4::2", sms="0:4", warps="0,3", granularity="cta",
+    )  # fmt: skip
     assert config.resolve(options.to_environment()) == options
 
 
@@ -92,3 +93,21 @@ def test_kinds_of_regions_are_those_of_the_compiler() -> None:
 def test_user_guide_lists_every_variable() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "user-guide.md").read_text()
     assert [name for name in config.variables() if f"`{name}`" not in guide] == []
+
+
+@pytest.mark.parametrize(("text", "expected"), [("0:8", (0, 8, 1)), ("4:", (4, 0, 1)), ("::10", (0, 0, 10))])
+def test_ranges_are_written_as_in_python(text: str, expected: tuple[int, int, int]) -> None:
+    assert config.resolve({}, ctas=text).ctas == expected
+
+
+@pytest.mark.parametrize(
+    "bad", [{"ctas": "3"}, {"ctas": "8:4"}, {"ctas": "0:4:0"}, {"ctas": "a:b"}, {"warps": "0,-1"}, {"regions": "mmm"}]
+)
+def test_selections_that_select_nothing_are_refused(bad: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="bad-option"):
+        config.resolve({}, **bad)
+
+
+def test_policies_are_those_of_the_compiler() -> None:
+    source = (Path(__file__).parents[3] / "passes" / "RegionPolicy.cpp").read_text()
+    assert tuple(sorted(re.findall(r'\.Case\("(\w+)", k', source))) == tuple(sorted(config.POLICIES))
