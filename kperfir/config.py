@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import fnmatch
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -146,7 +147,9 @@ class Options:
     active: bool = _setting("", False, _flag, "1 profiles every kernel of the process, with no change to the script")
     # Not a `Path`, which would drop a trailing slash: that is how a folder that does not exist yet is named.
     out: str | None = _setting("OUT", None, _path, "file to write; a folder keeps the default name inside it")
-    kernels: tuple[str, ...] = _setting("KERNELS", ("*",), _names, "kernels to record: shell patterns, comma separated")
+    kernels: tuple[str, ...] = _setting(
+        "KERNELS", ("*",), _names, "kernels to record: shell patterns of names or .py files"
+    )
     regions: tuple[str, ...] = _setting(
         "REGIONS", ("auto",), _kinds, "what to record inside a kernel: policies or kinds"
     )
@@ -163,12 +166,22 @@ class Options:
     granularity: str = _setting(
         "GRANULARITY", "warp", _one_of(*GRANULARITIES), "which warps record: all, one of four, one per role"
     )
+    first_launch: int = _setting("FIRST_LAUNCH", 0, _count, "launches of each kernel to let pass before one is kept")
     launches: int = _setting("LAUNCHES", 16, _count, "launches kept per kernel; later ones are counted")
     file_bytes: int = _setting("FILE_BYTES", 256 << 20, _bytes, "size of the file past which launches are counted only")
     simt_chip: str = _setting("SIMT_CHIP", "a100", str, "chip that the SIMT device models: a name, or a JSON file")
     simt_threads: int = _setting("SIMT_THREADS", 0, _count, "host threads of the SIMT device; 0 is one per CPU")
     simt_seed: int = _setting("SIMT_SEED", 0, _count, "breaks ties in the warp scheduler of the SIMT device")
     quiet: bool = _setting("QUIET", False, _flag, "1 leaves out the line about the file at exit")
+
+    def selects(self, kernel: str, file: str) -> bool:
+        """Tell whether a kernel of that name, from that source file, is to be recorded."""
+        return any(
+            fnmatch.fnmatchcase(file, pattern) or fnmatch.fnmatchcase(file, f"*/{pattern}")
+            if pattern.endswith(".py")
+            else fnmatch.fnmatchcase(kernel, pattern)
+            for pattern in self.kernels
+        )
 
     def to_environment(self) -> dict[str, str]:
         """Return the variables that make a child process resolve to these options; defaults are left out."""

@@ -73,21 +73,48 @@ static json::Array writeFlows(ArrayAttr attributes) {
   return flows;
 }
 
-SmallVector<WarpRole> kperf::listRoles(FunctionOpInterface kernel,
-                                       const BufferPlan &plan) {
-  SmallVector<WarpRole> roles{{"default", 0, plan.warps}};
+/// Per warp the partitions that it runs, of all `ttg.warp_specialize` of the
+/// kernel; in order, each once.
+static SmallVector<SmallVector<int64_t, 2>>
+listPartitions(FunctionOpInterface kernel, const BufferPlan &plan) {
+  SmallVector<SmallVector<int64_t, 2>> partitions(plan.totalWarps);
   kernel->walk([&](Operation *op) {
     if (!isNamed(op, "ttg.warp_specialize"))
-      return WalkResult::advance();
+      return;
     auto starts = op->getAttrOfType<DenseI32ArrayAttr>("warpGroupStartIds");
     auto sizes = op->getAttrOfType<DenseI32ArrayAttr>("partitionNumWarps");
     if (!starts || !sizes)
-      return WalkResult::interrupt();
+      return;
     for (auto [index, start, size] :
          llvm::enumerate(starts.asArrayRef(), sizes.asArrayRef()))
-      roles.push_back({"partition" + std::to_string(index), start, size});
-    return WalkResult::interrupt();
+      for (int32_t warp = start; warp < start + size; ++warp)
+        if (static_cast<uint32_t>(warp) < plan.totalWarps &&
+            !llvm::is_contained(partitions[warp], index))
+          partitions[warp].push_back(static_cast<int64_t>(index));
   });
+  return partitions;
+}
+
+SmallVector<WarpRole> kperf::listRoles(FunctionOpInterface kernel,
+                                       const BufferPlan &plan) {
+  SmallVector<WarpRole> roles{{"default", 0, plan.warps}};
+  SmallVector<SmallVector<int64_t, 2>> partitions =
+      listPartitions(kernel, plan);
+  for (uint32_t warp = plan.warps; warp < plan.totalWarps; ++warp) {
+    if (partitions[warp].empty())
+      continue; // Only fills up a warp group.
+    if (warp > plan.warps && partitions[warp] == partitions[warp - 1]) {
+      ++roles.back().warps;
+      continue;
+    }
+    std::string name = "partition";
+    for (auto [position, index] : llvm::enumerate(partitions[warp])) {
+      if (position)
+        name += '/';
+      name += std::to_string(index);
+    }
+    roles.push_back({std::move(name), warp, 1});
+  }
   return roles;
 }
 

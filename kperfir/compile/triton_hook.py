@@ -15,8 +15,8 @@ wrapped instead.
 
 from __future__ import annotations
 
-import fnmatch
 import functools
+import re
 import threading
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 LAYOUT_KEY = "kperf_layout"
 # Why a kernel that was to be instrumented is not.
 REASON_KEY = "kperf_not_instrumented"
+
+# The kernel's location, the first one that MLIR prints.
+_SOURCE = re.compile(r'^#loc = loc\("(.*?)":', re.M)
 
 _POINTS = {"ttgpuir-to-llvmir": "allocation", "llvmir-to-llvm": "lowering"}
 
@@ -179,8 +182,10 @@ class Compilation:
             _run_passes(module, "kperf-drop-scopes")
 
     def _is_selected(self, module: Any) -> bool:
-        name = module.get_entry_func_name()
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.hook.options.kernels)
+        options = self.hook.options
+        names_files = any(pattern.endswith(".py") for pattern in options.kernels)
+        source = _SOURCE.search(module.str()) if names_files else None
+        return options.selects(module.get_entry_func_name(), source[1] if source else "")
 
     def _instrument(self, module: Any) -> Any:
         """Return `module` with records, or as it was."""

@@ -53,6 +53,12 @@ class MessageBatch:
         matrix = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(self.rows, 8)
         self._columns.append((matrix, np.ones(matrix.shape, np.bool_)))
 
+    def fixed64(self, field: int, values: NDArray[np.integer], *, present: Mask) -> None:
+        """Add a field of eight bytes; arguments as for `varint`."""
+        self._constant(_tag(field, _FIXED64), present)
+        matrix = values.astype("<u8").view(np.uint8).reshape(self.rows, 8)
+        self._columns.append((matrix, np.repeat(present[:, None], 8, axis=1)))
+
     def message(self, field: int, inner: MessageBatch, *, present: Mask | None = None) -> None:
         """Add a sub-message field; `inner` has the same number of rows and is complete."""
         matrix, used = inner.bytes_matrix()

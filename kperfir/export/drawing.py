@@ -39,6 +39,7 @@ class LaunchDrawing:
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
     instant: NDArray[np.bool_]
+    flows: pd.DataFrame  # Rows of `Timeline.flows`, with ``from_row`` and ``to_row`` among the rows here.
     begin_order: NDArray[np.int64]  # Position of the row's begin and end in the walk over all nested rows.
     end_order: NDArray[np.int64]
 
@@ -99,6 +100,7 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
         start_ns=start + offset_ns,
         end_ns=end + offset_ns,
         instant=np.r_[np.zeros(root_count, np.bool_), (spans["kind"] == "mark").to_numpy()],
+        flows=_flows(timeline, launch["launch"], root_count - first_row),
         begin_order=begin_order,
         end_order=end_order,
     )
@@ -111,6 +113,11 @@ def _values(timeline: Timeline, launch: int, spans: pd.DataFrame) -> NDArray[Any
     if len(marks):
         values[marks["span"].to_numpy() - int(spans.index[0])] = marks["value"].to_numpy()
     return values
+
+
+def _flows(timeline: Timeline, launch: int, shift: int) -> pd.DataFrame:
+    flows = timeline.flows[timeline.flows["launch"] == launch]
+    return flows.assign(from_row=flows["from_span"] + shift, to_row=flows["to_span"] + shift)
 
 
 def _in_order(

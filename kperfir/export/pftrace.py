@@ -110,6 +110,7 @@ class _Events:
         event.varint(10, self.packets.region_name_iids(spans["name"]))
         event.varint(11, self.track[rows])
         event.varint(34, self.packets.source_iids(spans))
+        self._flows(event, 47, "from_row", rows)
         return self._packet(self.drawing.start_ns[rows], event)
 
     def _values(self, values: NDArray[Any]) -> Iterator[tuple[MessageBatch, NDArray[np.bool_]]]:
@@ -136,7 +137,20 @@ class _Events:
         event = MessageBatch(len(rows))
         event.varint(9, TrackEventType.SLICE_END)
         event.varint(11, self.track[rows])
+        # At the end: the wait may have begun before what it waits for was issued by another warp.
+        self._flows(event, 48, "to_row", rows)
         return self._packet(self.drawing.end_ns[rows], event)
+
+    def _flows(self, event: MessageBatch, field: int, side: str, rows: NDArray[np.int64]) -> None:
+        """Add the ids of the arrows that leave or reach `rows`, each of which may have several."""
+        flows = self.drawing.flows
+        turn = flows.groupby(side).cumcount().to_numpy()
+        for number in range(int(turn.max(initial=-1)) + 1):
+            some = flows[turn == number]
+            ids = np.zeros(len(self.track), np.int64)
+            ids[some[side].to_numpy()] = some.index.to_numpy() + 1
+            mine = ids[rows]
+            event.fixed64(field, mine | self.packets.sequence << 40, present=mine > 0)
 
     def _annotation(self, name: str, values: NDArray[np.integer]) -> MessageBatch:
         annotation = MessageBatch(len(values))

@@ -7,7 +7,6 @@ that is profiled, so faults become warnings and counts.
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import os
 import socket
 import sys
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 # Why a launch that was recorded is not in the file, where the writer has no bound to name.
 AUTOTUNING = "autotune"
+BEFORE_WINDOW = "before-first-launch"
 FAILED = "failed"
 NOT_INSTRUMENTED = "not-instrumented"
 
@@ -38,6 +38,7 @@ _REASONS = {
     "launches-per-kernel": "past the bound per kernel (TRITON_KPERF_LAUNCHES)",
     "file-bytes": "past the size of the file (TRITON_KPERF_FILE_BYTES)",
     AUTOTUNING: "made by the autotuner",
+    BEFORE_WINDOW: "before the first one to keep (TRITON_KPERF_FIRST_LAUNCH)",
     FAILED: "failed",
     NOT_INSTRUMENTED: "not instrumented",
 }
@@ -134,6 +135,7 @@ class Recorder:
         self._kept: Counter[str] = Counter()
         self._skipped: Counter[tuple[str, str]] = Counter()
         self._passed_over: Counter[str] = Counter()
+        self._launched: Counter[str] = Counter()
         self._warned: set[str] = set()
         self._reasons: dict[str, str] = {}
         self._unmatched: dict[str, None] = {}  # In order.
@@ -190,9 +192,11 @@ class Recorder:
                 number = writer.add_kernel(kernel.layout, kernel.facts)
                 for _ in range(self._passed_over.pop(kernel.name, 0)):
                     writer.skip(number, AUTOTUNING)
-                if writer.wants(number):
+                early = self._launched[kernel.name] < self.options.first_launch
+                self._launched[kernel.name] += 1
+                if not early and writer.wants(number):
                     return True
-                reason = writer.skip(number).reason
+                reason = writer.skip(number, BEFORE_WINDOW if early else "").reason
             except KPerfError as error:
                 self.fail(kernel, error)
                 return False
@@ -290,7 +294,7 @@ class Recorder:
             inherited.close()
 
     def _is_to_be_recorded(self, kernel: Kernel) -> bool:
-        return any(fnmatch.fnmatchcase(kernel.name, pattern) for pattern in self.options.kernels)
+        return self.options.selects(kernel.name, kernel.facts.get("file", ""))
 
     def _open_writer(self) -> CaptureWriter:
         if self._writer is None:

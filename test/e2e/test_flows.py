@@ -15,6 +15,7 @@ import pytest
 from kernels.cases import CASES, WORKLOADS
 from support.compiling import attempt, instrumentation
 from support.launch import layout_of, run_profiled
+from support.trace_processor import open_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +90,36 @@ def test_pipelined_copies_are_waited_for_in_a_later_iteration(tmp_path: Path):
     in_loop = (iteration[flows["from_span"]] >= 0) & (iteration[flows["to_span"]] >= 0)
     assert (distance[in_loop] >= 1).all()
     assert in_loop.any()
+
+
+def test_arrows_of_a_trace_are_the_flows(tmp_path: Path):
+    timeline = run_profiled(WORKLOADS["matmul_fp16_small"], tmp_path / "out.kpf", buffer_bytes=64 << 10).timeline
+    timeline.to_perfetto(tmp_path / "out.pftrace")
+    with open_trace(tmp_path / "out.pftrace") as trace:
+        assert trace.problems() == []
+        arrows = trace.sql(
+            """
+            select extract_arg(a.arg_set_id, 'debug.start_cycles') start_cycles,
+              extract_arg(b.arg_set_id, 'debug.start_cycles') wait_cycles, a.category kind, b.category wait_kind
+            from flow join slice a on a.id = flow.slice_out join slice b on b.id = flow.slice_in
+            """
+        )
+    flows = timeline.flows
+    assert len(flows) > 0
+    expected = pd.DataFrame(
+        {
+            "start_cycles": flows["start_cycles"],
+            "wait_cycles": timeline.spans["start_cycles"].to_numpy()[flows["to_span"]],
+            "kind": "async_copy",
+            "wait_kind": "async_wait",
+        }
+    )
+    columns = list(expected.columns)
+    pd.testing.assert_frame_equal(
+        arrows.sort_values(columns, ignore_index=True)[columns],
+        expected.sort_values(columns, ignore_index=True),
+        check_dtype=False,
+    )
 
 
 LOADS, STORES = ("tma", "mbarrier_wait"), ("tma", "async_wait")

@@ -85,11 +85,12 @@ def test_scopes_nest_with_regions_and_marks_carry_values(tmp_path: Path) -> None
     nested = list(zip(one["name"].astype(str), one["kind"], parents, one["iteration"], strict=True))
     user = [span for span in nested if span[1] == "user"]
     iteration = next(name for name in one["name"] if name.startswith("iteration"))
+    epilogue = next(name for name in one["name"] if name.startswith("epilogue"))
     assert [name for name, *_ in user].count("load") == n
     assert user[0] == ("main", "user", "rows", -1)
     assert [span for span in user if span[0] == "load"] == [("load", "user", iteration, i) for i in range(n)]
     # The helper's scope stands in three places: in the loop, and inside a scope of the same name.
-    assert [span[2] for span in user if span[0] == "helper"] == [iteration] * n + ["rows", "helper"]
+    assert [span[2] for span in user if span[0] == "helper"] == [iteration] * n + [epilogue, "helper"]
     assert one["complete"].all()
     source, first = inspect.getsourcelines(rows.fn)
     (line,) = [first + at for at, text in enumerate(source) if 'kl.scope("load")' in text]
@@ -190,7 +191,7 @@ def test_scopes_follow_what_the_pipeliner_makes_of_them(tmp_path: Path) -> None:
     one = warp0(spans)
     parent_kind = spans["kind"].astype(str).reindex(one["parent"]).to_numpy()
     fetches, products = one["name"] == "fetch", one["name"] == "multiply"
-    assert (fetches & (parent_kind == "kernel")).sum() > 0
+    assert (fetches & (parent_kind == "prologue")).sum() > 0
     assert (fetches & (parent_kind == "iteration")).sum() >= 4
     # The pipeliner cut each product in two, and fetches the operands of the second half between them.
     assert (products & (parent_kind == "iteration")).sum() == 8

@@ -116,3 +116,37 @@ def test_results_are_those_of_the_plain_kernel(tmp_path: Path):
     profiled = run_profiled(WORKLOAD, tmp_path / "out.kpf")
     for name in ("y", "z", "s"):
         assert torch.equal(plain.arguments[name], profiled.arguments[name])
+
+
+@gluon.jit
+def twice_specialised(x, y, z, s, rounds, rows, B: gl.constexpr):
+    for round in range(rounds):
+        gl.warp_specialize(
+            [
+                (add_rows, (x, y, round, rows, B)),
+                (double_rows, (x, z, round, rows, B)),
+            ],
+            [1],
+        )
+        gl.warp_specialize(
+            [
+                (add_rows, (x, y, round, rows, B)),
+                (sum_rows, (x, s, round, rows, B)),
+            ],
+            [2],
+        )
+
+
+def test_several_specialised_regions_share_warps_and_name_what_each_runs(tmp_path: Path):
+    case = Case("twice_specialised", twice_specialised, CASE.signature, CASE.constexprs, archs=(80,))
+    workload = Workload(case, (2,), build, reference)
+    run = run_profiled(workload, tmp_path / "out.kpf", log=True, buffer_bytes=64 << 10)
+    workload.verify(run.arguments)
+    compared = compare_stamps(run)
+    assert compared.decoded == compared.executed > 0
+    roles = run.timeline.tracks.groupby("role", observed=True)["warp"].agg(set).to_dict()
+    assert roles["default"] == {0, 1, 2, 3}
+    assert any(role.startswith("partition") for role in roles)
+    spans = run.timeline.spans
+    lines = spans[(spans["warp"] >= 4) & (spans["kind"] == "load")]["line"].unique()
+    assert len(lines) == 2  # Of `double_rows` and of `sum_rows`.

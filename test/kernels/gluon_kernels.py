@@ -10,6 +10,7 @@ from triton.experimental.gluon.language.nvidia.ampere import mma_v2
 from triton.experimental.gluon.language.nvidia.blackwell import (
     TensorMemoryLayout,
     allocate_tensor_memory,
+    clc,
     tcgen05_commit,
     tcgen05_mma,
 )
@@ -286,6 +287,29 @@ def g_cluster(x, y, X: gl.constexpr):
     gl.store(y + i, v / s)
 
 
+# Takes over the work of CTAs that were not launched yet: those never start.
+@gluon.jit
+def g_clc(x, y, X: gl.constexpr):
+    L: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    answer = gl.allocate_shared_memory(gl.int64, [2], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    bar = mbarrier.allocate_mbarrier()
+    mbarrier.init(bar, count=1)
+    phase = 0
+    tile = gl.program_id(0)
+    i = gl.arange(0, X, layout=L)
+    more = True
+    while more:
+        mbarrier.expect(bar, 16)
+        clc.try_cancel(answer, bar)
+        gl.store(y + tile * X + i, gl.load(x + tile * X + i) * 2.0)
+        mbarrier.wait(bar, phase)
+        phase ^= 1
+        result = clc.load_result(answer)
+        more = result.is_canceled()
+        tile = result.program_id(0)
+    mbarrier.invalidate(bar)
+
+
 SWIZZLED = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
 
 
@@ -311,6 +335,7 @@ CASES = (
         "g_warp_specialize_tcgen05", g_ws100, BLACKWELL_GEMM, {"BM": 128, "BN": 128, "BK": 64, "S": 3}, archs=BLACKWELL
     ),
     Case("g_tmem_roundtrip", g_tmem_rt, ("*fp32", "*fp32"), {"BM": 128, "BN": 64}, archs=BLACKWELL),
+    Case("g_clc", g_clc, ("*fp32", "*fp32"), {"X": 512}, archs=BLACKWELL),
     Case("g_packed_f32x2", g_packed, ("*fp32", "*fp32"), {"X": 512}, archs=BLACKWELL),
     Case("g_cluster_2cta", g_cluster, ("*fp32", "*fp32"), {"X": 512}, {"num_ctas": 2}, HOPPER_UP),
 )

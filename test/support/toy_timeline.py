@@ -50,6 +50,7 @@ class ToyTimeline:
     launches: pd.DataFrame
     metadata: dict[str, object]
     notes: list[str] = field(default_factory=list)
+    flows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["launch", "from_span", "to_span"]))
 
     @property
     def marks(self) -> pd.DataFrame:

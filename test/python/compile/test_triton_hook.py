@@ -85,8 +85,18 @@ def test_key_of_the_stages_hook_is_the_same_object_every_time():
     assert hook()[0] == hook()[0]
 
 
-@pytest.mark.parametrize(("pattern", "matches"), [("soft*", True), ("softmax", True), ("matmul*", False)])
-def test_kernels_are_chosen_by_name(pattern: str, matches: bool):
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("soft*", True),
+        ("softmax", True),
+        ("matmul*", False),
+        ("reductions.py", True),
+        ("*/kernels/*.py", True),
+        ("x.py", False),
+    ],
+)
+def test_kernels_are_chosen_by_name_or_file(pattern: str, matches: bool):
     install(kernels=[pattern])
     assert bool(layout_of(compile_kernel())) is matches
 
@@ -178,6 +188,16 @@ def test_kernel_from_a_ttgir_file_is_instrumented(tmp_path: Path):
     path.write_text(compile_kernel().asm["ttgir"], encoding="utf-8")
     install()
     assert layout_of(triton.compile(str(path), target=SM_80))
+
+
+def test_kernel_whose_ttgir_is_replaced_is_instrumented(tmp_path: Path):
+    """As `triton.Config(ir_override=...)` does."""
+    path = tmp_path / "softmax.ttgir"
+    path.write_text(compile_kernel().asm["ttgir"], encoding="utf-8")
+    install()
+    compiled = triton.compile(KERNEL.source(), target=SM_80, options={**KERNEL.options, "ir_override": str(path)})
+    assert json.loads(layout_of(compiled))["kernel"] == "softmax"
+    assert "%clock" in compiled.asm["ptx"]
 
 
 def test_instrumented_ttgir_file_is_not_instrumented_again(tmp_path: Path):

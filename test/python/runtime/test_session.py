@@ -116,6 +116,18 @@ def test_bound_per_kernel_keeps_the_first_and_counts_the_rest(profile: Any) -> N
     assert "not kept: 3 past the bound per kernel (TRITON_KPERF_LAUNCHES)" in str(p.summary)
 
 
+def test_window_of_launches_begins_where_it_was_asked_to(profile: Any) -> None:
+    with profile("out.kpf", first_launch=2, launches=2) as p:
+        for _ in range(5):
+            launch()
+    assert [entry.kernel_launch for entry in capture(p.path).launches] == [2, 3]
+    assert dict(p.summary.skipped) == {
+        ("fill_kernel", recorder.BEFORE_WINDOW): 2,
+        ("fill_kernel", "launches-per-kernel"): 1,
+    }
+    assert "2 before the first one to keep (TRITON_KPERF_FIRST_LAUNCH)" in str(p.summary)
+
+
 def test_launches_of_the_autotuner_do_not_use_up_the_bound(profile: Any) -> None:
     configs = [triton.Config({"BLOCK": size}) for size in (64, 128, 256)]
     tuned = triton.autotune(configs, key=["count"])(fill_kernel)
