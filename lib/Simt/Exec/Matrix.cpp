@@ -1,5 +1,4 @@
-//===- Matrix.cpp - ldmatrix, stmatrix, movmatrix and mma.sync
-//-------------===//
+//===- Matrix.cpp - ldmatrix, stmatrix, movmatrix and mma.sync ------------===//
 
 #include "Simt/Exec/MatrixKernels.h"
 #include "Simt/Exec/Sm.h"
@@ -12,13 +11,13 @@ namespace kperfir::simt {
 
 namespace baseline {
 MmaKernel find(const MmaShape &shape);
-}
+} // namespace baseline
 namespace avx2 {
 MmaKernel find(const MmaShape &shape);
-}
+} // namespace avx2
 namespace avx512 {
 MmaKernel find(const MmaShape &shape);
-}
+} // namespace avx512
 
 MmaKernel findMmaKernel(const MmaShape &shape, HostIsa isa) {
   switch (isa) {

@@ -71,8 +71,8 @@ public:
 
   void rejectUnused() {
     for (const auto &member : figures->object)
-      if (!used.count(member.first))
-        fail(member.first, "is not a figure of the model");
+      if (!used.count(member.name))
+        fail(member.name, "is not a figure of the model");
   }
 
 private:

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 namespace kperfir::simt::json {
 
@@ -95,7 +96,7 @@ private:
       if (value.find(key))
         fail("duplicate member \"" + key + "\"");
       expect(':');
-      value.object.emplace_back(std::move(key), parseValue(depth + 1));
+      value.object.push_back({std::move(key), parseValue(depth + 1)});
     } while (accept(','));
     expect('}');
     return value;
@@ -180,9 +181,9 @@ private:
 } // namespace
 
 const Value *Value::find(const std::string &key) const {
-  for (const auto &member : object)
-    if (member.first == key)
-      return &member.second;
+  for (const Member &member : object)
+    if (member.name == key)
+      return &member.value;
   return nullptr;
 }
 

@@ -4,10 +4,11 @@
 #define KPERFIR_SIMT_TIMING_JSON_H
 
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kperfir::simt::json {
+
+struct Member;
 
 struct Value {
   enum class Kind { Null, Bool, Number, String, Array, Object };
@@ -16,10 +17,17 @@ struct Value {
   double number = 0;
   std::string string;
   std::vector<Value> array;
-  std::vector<std::pair<std::string, Value>> object; // in file order
+  std::vector<Member> object; // in file order
 
   /// Member of an object, or null.
   const Value *find(const std::string &key) const;
+};
+
+/// A type of its own, not a std::pair, which must not be named with an
+/// incomplete type.
+struct Member {
+  std::string name;
+  Value value;
 };
 
 /// Throws std::invalid_argument with the line of the mistake.
