@@ -6,14 +6,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Simt/Device.h"
+#include "Simt/Exec/Forms.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -53,6 +56,7 @@ void raiseError(const simt::Error &error) {
   instance.attr("lane") = known(site.lane);
   instance.attr("address") =
       site.hasAddress ? nb::object(nb::int_(site.address)) : nb::none();
+  instance.attr("is_global") = site.isGlobal;
   PyErr_SetObject(errorType, instance.ptr());
 }
 
@@ -185,7 +189,7 @@ void setResolver(Device &device, nb::object resolver) {
 
 Result launch(Device &device, const Module &module,
               std::array<uint32_t, 3> grid, nb::object blockThreads,
-              uint32_t sharedBytes, std::vector<nb::bytes> params,
+              uint32_t sharedBytes, const std::vector<nb::bytes> &params,
               uint32_t registers, std::array<uint32_t, 3> cluster, bool log,
               std::optional<nb::bytes> free) {
   simt::LaunchRequest request;
@@ -218,7 +222,17 @@ Result launch(Device &device, const Module &module,
     result.log = logToDict(std::move(result.launch.log));
   return result;
 }
+
+std::pair<std::vector<std::string_view>, std::vector<std::string_view>>
+instructionForms() {
+  return {simt::tableMnemonics(), simt::loweredPrefixes()};
+}
 } // namespace
+
+/// The type of a property, for the stubs of the module.
+static auto getter(const char *signature) {
+  return nb::for_getter(nb::sig(signature));
+}
 
 void bindSimt(nb::module_ &module) {
   // Triton keeps kernels, and with them a Module, until the process ends.
@@ -227,7 +241,7 @@ void bindSimt(nb::module_ &module) {
       "kperfir._native.simt.Error",
       "What a program did wrong on the SIMT device.\n\n"
       "Attributes: kind, message, kernel, opcode, ptx_line, file, line, cta, "
-      "warp, lane, address.",
+      "warp, lane, address, is_global.",
       PyExc_RuntimeError, nullptr);
   module.attr("Error") = nb::borrow(errorType);
   nb::register_exception_translator(
@@ -239,6 +253,10 @@ void bindSimt(nb::module_ &module) {
         }
       });
 
+  module.def("instruction_forms", &instructionForms,
+             "(mnemonics of the instruction table, leading words of all other "
+             "instructions)");
+
   nb::class_<Module>(module, "Module", "A kernel, parsed and lowered from PTX.")
       .def(nb::init<const std::string &, std::string>(), "ptx"_a,
            "source"_a = "")
@@ -248,16 +266,21 @@ void bindSimt(nb::module_ &module) {
                    [](const Module &self) { return self.program->target; })
       .def_prop_ro("source", [](const Module &self) { return self.source; })
       .def_prop_ro("params", &Module::params,
+                   getter("def params(self, /) -> list[tuple[str, int, int]]"),
                    "(type, bytes, alignment) of each parameter")
-      .def_prop_ro("reqntid", &Module::reqntid)
+      .def_prop_ro(
+          "reqntid", &Module::reqntid,
+          getter("def reqntid(self, /) -> tuple[int, int, int] | None"))
       .def_prop_ro("registers",
                    [](const Module &self) { return self.program->registers; })
       .def_prop_ro("shared_static",
                    [](const Module &self) { return self.program->sharedBytes; })
       .def_prop_ro("local_bytes",
                    [](const Module &self) { return self.program->localBytes; })
-      .def_prop_ro("instructions", &Module::instructions,
-                   "(PTX text, file, line) of each");
+      .def_prop_ro(
+          "instructions", &Module::instructions,
+          getter("def instructions(self, /) -> list[tuple[str, str, int]]"),
+          "(PTX text, file, line) of each");
 
   nb::class_<Result>(module, "Result", "What a launch did.")
       .def_prop_ro("cycles",
@@ -281,8 +304,13 @@ void bindSimt(nb::module_ &module) {
                    [](const Result &self) { return self.launch.printed; })
       .def_prop_ro(
           "stats",
-          [](const Result &self) { return statisticsToDict(self.launch); })
-      .def_prop_ro("log", [](const Result &self) { return self.log; });
+          [](const Result &self) { return statisticsToDict(self.launch); },
+          getter("def stats(self, /) -> dict[str, object]"))
+      .def_prop_ro(
+          "log", [](const Result &self) { return self.log; },
+          getter("def log(self, /) -> dict[str, "
+                 "numpy.typing.NDArray[numpy.generic]] | None"),
+          "The event log: columns of equal length");
 
   nb::class_<Device>(module, "Device", "A simulated GPU; one launch at a time.")
       .def(

@@ -63,6 +63,7 @@ struct ErrorSite {
   int32_t lane = -1;    // lane within the warp
   uint64_t address = 0; // meaningful if hasAddress
   bool hasAddress = false;
+  bool isGlobal = false; // the address is one of the process, not of a window
 };
 
 /// `what()` is the whole sentence, place included.

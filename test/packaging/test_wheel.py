@@ -84,6 +84,7 @@ def test_wheel_holds_plugin_native_module_and_activation(wheel: Path) -> None:
         names = archive.namelist()
     assert "kperfir/libkperfir_plugin.so" in names
     assert "kperfir_activate.pth" in names
+    assert {"kperfir/_native/__init__.pyi", "kperfir/_native/record.pyi", "kperfir/_native/simt.pyi"} <= set(names)
     assert any(re.fullmatch(r"kperfir/_native\..*\.so", name) for name in names)
     assert not any("__pycache__" in name or "test" in name.split("/") for name in names)
 

@@ -36,6 +36,7 @@ class Error(Exception):
             setattr(self, name, place.get(name, 0))
         for name in ("cta", "warp", "lane"):
             setattr(self, name, place.get(name, -1))
+        self.is_global = "address" in place
 
 
 class Module:

@@ -107,6 +107,7 @@ void Sm::fail(const Warp &warp, uint32_t pc, const Fault &fault) const {
   if (fault.address) {
     site.address = *fault.address;
     site.hasAddress = true;
+    site.isGlobal = fault.isGlobal;
   }
   throw Error(fault.kind, fault.message + " (`" + instruction.text + "`)",
               site);

@@ -252,17 +252,19 @@ template <class T> LANE u32 packSaturated(i32 a, i32 b, u32 c) {
     {"cvt.rn.f16." FN, lane<[](FROM a) -> f16 { return toHalf(a); }, kOneLoop>, Opcode::Cvt, kConvert},     \
     {"cvt.rn.bf16." FN, lane<[](FROM a) -> bf16 { return toBfloat(a); }, kOneLoop>, Opcode::Cvt, kConvert}
 
-// A value and its variants with .ftz and .sat. Conversions yield canonical NaNs.
-#define FTZ_SAT(NAME, TYPES, TO, FROM, MODE, TIMING, ...)                                         \
+// A value and its variant with .sat; with .ftz too, where one side is f32.
+// Conversions yield canonical NaNs.
+#define SAT(NAME, TYPES, TO, FROM, MODE, TIMING, ...)                                             \
     {NAME TYPES, lane<[](FROM a) -> TO { return (__VA_ARGS__); }, (MODE) | kOneLoop | kArith>, Opcode::Cvt, TIMING}, \
-    {NAME ".ftz" TYPES, lane<[](FROM a) -> TO { return (__VA_ARGS__); }, (MODE) | kOneLoop | kArith | kFtzSingle>, Opcode::Cvt, TIMING}, \
-    {NAME ".sat" TYPES, lane<[](FROM a) -> TO { return (__VA_ARGS__); }, (MODE) | kOneLoop | kArith | kSat>, Opcode::Cvt, TIMING}, \
-    {NAME ".ftz.sat" TYPES, lane<[](FROM a) -> TO { return (__VA_ARGS__); }, (MODE) | kOneLoop | kArith | kFtzSingle | kSat>, Opcode::Cvt, TIMING}
-#define ROUND_TO_INTEGRAL(N, T, W)                                                                \
-    FTZ_SAT("cvt.rni", "." N "." N, T, T, 0, kConvert, T(integral<Round::Nearest>(W(a)))),        \
-    FTZ_SAT("cvt.rzi", "." N "." N, T, T, 0, kConvert, T(integral<Round::Zero>(W(a)))),           \
-    FTZ_SAT("cvt.rmi", "." N "." N, T, T, 0, kConvert, T(integral<Round::Down>(W(a)))),           \
-    FTZ_SAT("cvt.rpi", "." N "." N, T, T, 0, kConvert, T(integral<Round::Up>(W(a))))
+    {NAME ".sat" TYPES, lane<[](FROM a) -> TO { return (__VA_ARGS__); }, (MODE) | kOneLoop | kArith | kSat>, Opcode::Cvt, TIMING}
+#define FTZ_SAT(NAME, TYPES, TO, FROM, MODE, TIMING, ...)                                         \
+    SAT(NAME, TYPES, TO, FROM, MODE, TIMING, __VA_ARGS__),                                        \
+    SAT(NAME ".ftz", TYPES, TO, FROM, (MODE) | kFtzSingle, TIMING, __VA_ARGS__)
+#define ROUND_TO_INTEGRAL(VARIANTS, N, T, W)                                                      \
+    VARIANTS("cvt.rni", "." N "." N, T, T, 0, kConvert, T(integral<Round::Nearest>(W(a)))),       \
+    VARIANTS("cvt.rzi", "." N "." N, T, T, 0, kConvert, T(integral<Round::Zero>(W(a)))),          \
+    VARIANTS("cvt.rmi", "." N "." N, T, T, 0, kConvert, T(integral<Round::Down>(W(a)))),          \
+    VARIANTS("cvt.rpi", "." N "." N, T, T, 0, kConvert, T(integral<Round::Up>(W(a))))
 
 #define CVT(NAME, TO, FROM, TIMING, ...)                                                          \
     {"cvt." NAME, lane<[](FROM a) -> TO { return (__VA_ARGS__); }>, Opcode::Cvt, TIMING}
@@ -288,10 +290,11 @@ constexpr Semantics kTable[] = {
     FLOAT_TO_INT("", "f64", f64, 0), FLOAT_TO_INT("", "f16", f16, 0), FLOAT_TO_INT("", "bf16", bf16, 0),
     FROM_INT(INT_TO_FLOAT, "f32", f32), FROM_INT(INT_TO_FLOAT, "f64", f64), FROM_INT(INT_TO_HALF, "", f16),
 
-    ROUND_TO_INTEGRAL("f32", f32, f32), ROUND_TO_INTEGRAL("f16", f16, f32), ROUND_TO_INTEGRAL("f64", f64, f64),
+    ROUND_TO_INTEGRAL(FTZ_SAT, "f32", f32, f32), ROUND_TO_INTEGRAL(SAT, "f16", f16, f32),
+    ROUND_TO_INTEGRAL(SAT, "f64", f64, f64),
     FTZ_SAT("cvt", ".f32.f32", f32, f32, 0, kConvert, a),
-    FTZ_SAT("cvt", ".f64.f64", f64, f64, 0, kConvert, a),
-    FTZ_SAT("cvt", ".f16.f16", f16, f16, 0, kConvert, f16(f32(a))),
+    SAT("cvt", ".f64.f64", f64, f64, 0, kConvert, a),
+    SAT("cvt", ".f16.f16", f16, f16, 0, kConvert, f16(f32(a))),
 
     FTZ_SAT("cvt", ".f32.f16", f32, f16, 0, kConvertHalf, f32(a)),
     FTZ_SAT("cvt", ".f32.bf16", f32, bf16, 0, kConvertHalf, f32(a)),

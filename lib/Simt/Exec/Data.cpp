@@ -230,10 +230,12 @@ LANE bool isWindow(u64 address, u64 window) {
 }
 
 // clang-format off
-#define LOAD_PARAM(N, T, H, W, D)                                                                 \
-    {"ld.param." N ".h", {"h=", loadParam<T, H>}, Opcode::LdParam, kLoadParam},                   \
-    {"ld.param." N ".w", {"w=", loadParam<T, W>}, Opcode::LdParam, kLoadParam},                   \
-    {"ld.param." N ".d", {"d=", loadParam<T, D>}, Opcode::LdParam, kLoadParam}
+// To registers that are as wide as the parameter, or wider.
+#define LOAD_PARAM(N, T, L, REGISTER)                                                             \
+    {"ld.param." N "." L, {L "=", loadParam<T, REGISTER>}, Opcode::LdParam, kLoadParam}
+#define LOAD_PARAM_64(N, T, D) LOAD_PARAM(N, T, "d", D)
+#define LOAD_PARAM_32(N, T, W, D) LOAD_PARAM(N, T, "w", W), LOAD_PARAM_64(N, T, D)
+#define LOAD_PARAM_16(N, T, H, W, D) LOAD_PARAM(N, T, "h", H), LOAD_PARAM_32(N, T, W, D)
 #define MOV(N, T) {"mov." N, lane<UNARY(T, a)>, Opcode::Mov, kMov}
 #define WINDOW(SPACE, BASE)                                                                       \
     {"cvta." SPACE ".u64", lane<UNARY(u64, a + (BASE))>, Opcode::Cvta, kInt64},                   \
@@ -269,10 +271,10 @@ constexpr Semantics kTable[] = {
 
     {"mov.special.w", {"w=", movSpecial<u32>}, Opcode::MovSpecial, kSpecial},
     {"mov.special.d", {"d=", movSpecial<u64>}, Opcode::MovSpecial, kSpecial},
-    LOAD_PARAM("u8", u8, u16, u32, u64), LOAD_PARAM("s8", i8, i16, i32, i64),
-    LOAD_PARAM("u16", u16, u16, u32, u64), LOAD_PARAM("s16", i16, i16, i32, i64),
-    LOAD_PARAM("u32", u32, u16, u32, u64), LOAD_PARAM("s32", i32, i16, i32, i64),
-    LOAD_PARAM("u64", u64, u16, u32, u64), LOAD_PARAM("s64", i64, i16, i32, i64),
+    LOAD_PARAM_16("u8", u8, u16, u32, u64), LOAD_PARAM_16("s8", i8, i16, i32, i64),
+    LOAD_PARAM_16("u16", u16, u16, u32, u64), LOAD_PARAM_16("s16", i16, i16, i32, i64),
+    LOAD_PARAM_32("u32", u32, u32, u64), LOAD_PARAM_32("s32", i32, i32, i64),
+    LOAD_PARAM_64("u64", u64, u64), LOAD_PARAM_64("s64", i64, i64),
 
     WINDOW("global", u64(0)), WINDOW("const", u64(0)), WINDOW("local", kLocalWindow),
     WINDOW("shared", kSharedWindow), WINDOW("shared::cta", kSharedWindow),

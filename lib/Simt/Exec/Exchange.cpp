@@ -115,10 +115,13 @@ void Exchange::check(Sm &sm, const GlobalRequest &request, LaneMask lanes,
     std::string text = std::string(writes ? "write" : "read") + " of " +
                        std::to_string(request.bytes) + " bytes at " + place;
     text += inside ? " in the read-only range `" + range->name + "`"
-                   : " is out of bounds: " +
-                         launch.memory->describeNeighbours(address);
+                   : " is out of bounds";
     sm.fail(*request.warp, request.pc,
-            {ErrorKind::OutOfBounds, text, static_cast<int>(lane), address});
+            {.kind = ErrorKind::OutOfBounds,
+             .message = text,
+             .lane = static_cast<int>(lane),
+             .address = address,
+             .isGlobal = true});
   }
 }
 

@@ -1,5 +1,6 @@
 //===- InstructionTable.cpp - Look up a mnemonic --------------------------===//
 
+#include "Simt/Exec/Forms.h"
 #include "Simt/Exec/Semantics.h"
 
 #include <array>
@@ -62,5 +63,13 @@ const Semantics *findSemantics(HostIsa isa, std::string_view mnemonic) {
 }
 
 InstructionSet instructionSet(HostIsa isa) { return {indexOf(isa).families}; }
+
+std::vector<std::string_view> tableMnemonics() {
+  std::vector<std::string_view> mnemonics;
+  for (auto family : indexOf(HostIsa::Baseline).families)
+    for (const Semantics &row : family)
+      mnemonics.emplace_back(row.mnemonic);
+  return mnemonics;
+}
 
 } // namespace kperfir::simt

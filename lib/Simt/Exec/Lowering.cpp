@@ -2,6 +2,8 @@
 
 #include "Simt/Exec/Lowering.h"
 
+#include "Simt/Exec/Forms.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -166,6 +168,15 @@ const Lowering::Rule *Lowering::findRule() const {
   for (unsigned i = 0; i < kEngineRuleCount; ++i)
     consider(kEngineRules[i]);
   return best;
+}
+
+std::vector<std::string_view> loweredPrefixes() {
+  std::vector<std::string_view> prefixes;
+  for (const Lowering::Rule &rule : Lowering::kRules)
+    prefixes.push_back(rule.prefix);
+  for (unsigned i = 0; i < Lowering::kEngineRuleCount; ++i)
+    prefixes.push_back(Lowering::kEngineRules[i].prefix);
+  return prefixes;
 }
 
 void Lowering::statement(uint32_t index) {

@@ -124,6 +124,7 @@ private:
   static const Rule kEngineRules[];
   static const unsigned kEngineRuleCount;
   const Rule *findRule() const;
+  friend std::vector<std::string_view> loweredPrefixes();
 
   // --- emission --------------------------------------------------------------
   /// A new op for the current statement, under its guard.

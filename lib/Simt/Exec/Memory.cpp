@@ -77,24 +77,6 @@ const GlobalRange *GlobalMemory::resolve(uint64_t address) {
   return find(address);
 }
 
-std::string GlobalMemory::describeNeighbours(uint64_t address) const {
-  auto next = ranges.upper_bound(address);
-  std::string text;
-  if (next != ranges.begin()) {
-    const GlobalRange &before = *std::prev(next)->second;
-    text = std::to_string(address - before.end) + " bytes after the end of `" +
-           before.name + "` (" + std::to_string(before.end - before.begin) +
-           " bytes)";
-  }
-  if (next != ranges.end()) {
-    const GlobalRange &after = *next->second;
-    text += (text.empty() ? "" : ", ") + std::to_string(after.begin - address) +
-            " bytes before the begin of `" + after.name + "` (" +
-            std::to_string(after.end - after.begin) + " bytes)";
-  }
-  return text.empty() ? "no memory is mapped" : text;
-}
-
 void SharedMemory::markWritten(uint32_t offset, uint32_t count, bool isSet) {
   for (uint32_t step; count; offset += step, count -= step) {
     // Whole bytes of the bit map at once, where it begins with one.

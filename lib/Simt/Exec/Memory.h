@@ -59,8 +59,6 @@ public:
   /// Gives the range its timing addresses, if it has none. Only while no SM
   /// runs.
   void place(const GlobalRange &range);
-  /// "between `x` (ends 16 bytes before) and `y`": for messages.
-  std::string describeNeighbours(uint64_t address) const;
 
 private:
   std::map<uint64_t, std::unique_ptr<GlobalRange>>

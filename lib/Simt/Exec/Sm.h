@@ -58,6 +58,7 @@ struct Fault {
   std::string message;
   int lane = -1;
   std::optional<uint64_t> address = std::nullopt;
+  bool isGlobal = false;
 };
 
 class Sm {

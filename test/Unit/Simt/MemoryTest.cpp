@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 
 using namespace kperfir::simt;
-using testing::HasSubstr;
 
 TEST(GlobalMemory, FindsTheRangeOfAnAddress) {
   GlobalMemory memory;
@@ -66,16 +65,6 @@ TEST(GlobalMemory, TimingAddressesFollowFirstUseNotTheHost) {
     memory->place(*memory->find(static_cast<uint64_t>(address)));
   EXPECT_EQ(one.find(0x5000)->timingBegin, other.find(0xF010)->timingBegin);
   EXPECT_EQ(one.find(0x9000)->timingBegin, other.find(0x3004)->timingBegin);
-}
-
-TEST(GlobalMemory, DescribesNeighbours) {
-  GlobalMemory memory;
-  EXPECT_THAT(memory.describeNeighbours(7), HasSubstr("no memory"));
-  memory.map(1000, 24, "x", true);
-  EXPECT_THAT(memory.describeNeighbours(1032),
-              HasSubstr("8 bytes after the end of `x`"));
-  EXPECT_THAT(memory.describeNeighbours(900),
-              HasSubstr("100 bytes before the begin of `x`"));
 }
 
 TEST(SharedMemory, KnowsWhichBytesAreWritten) {

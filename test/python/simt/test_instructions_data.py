@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kperfir._native import simt
 
+from kperfir._native import simt
 from support import ptx_lab
 from support.ptx_lanes import INTEGERS, check, combinations, execute
 
 U16, U32, U64 = INTEGERS[16], INTEGERS[32], INTEGERS[64]
 
 
-@pytest.mark.parametrize("kind", ["b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"])
+@pytest.mark.parametrize(
+    "kind", ["b16", "u16", "s16", "f16", "bf16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64"]
+)
 def test_mov(kind: str) -> None:
     bits = int(kind.lstrip("busf"))
     check(f"mov.{kind}", f"b{bits}", [f"b{bits}"], [INTEGERS[bits]], lambda a: a)
@@ -82,16 +84,30 @@ def test_128_bits() -> None:
     assert [int(v) for v in d] == columns[1]
 
 
+def test_128_bits_in_quarters() -> None:
+    code = """
+      .reg .b128 q;
+      mov.b128 q, {d, c, b, a};
+      mov.b128 {w, x, y, z}, q;
+    """
+    columns = combinations(U32, U32, U32, U32, limit=400)
+    found = execute(code, dict.fromkeys("wxyz", "b32"), dict.fromkeys("abcd", "b32"), *columns)
+    assert [list(map(int, column)) for column in found] == columns[::-1]
+
+
 def test_bytes_in_16_and_32() -> None:
     code = """
       .reg .b8 x, y, z, w;
       mov.b32 {x, y, z, w}, s;
       mov.b32 d, {w, z, y, x};
       mov.b16 h, {y, x};
+      mov.b16 {x, y}, h;
+      mov.b16 g, {y, x};
     """
-    d, h = execute(code, {"d": "b32", "h": "b16"}, {"s": "b32"}, U32)
+    d, h, g = execute(code, {"d": "b32", "h": "b16", "g": "b16"}, {"s": "b32"}, U32)
     assert [int(v) for v in d] == [int.from_bytes(v.to_bytes(4, "little"), "big") for v in U32]
     assert [int(v) for v in h] == [(v >> 8 & 0xFF) | (v & 0xFF) << 8 for v in U32]
+    assert [int(v) for v in g] == [v & 0xFFFF for v in U32]
 
 
 # --- special registers ------------------------------------------------------------
@@ -166,7 +182,8 @@ PARAMETERS = """
 .version 8.0
 .target sm_80
 .address_size 64
-.visible .entry kernel(.param .u64 out, .param .u8 a, .param .s16 b, .param .f32 c, .param .align 8 .b8 d[16])
+.visible .entry kernel(.param .u64 out, .param .u8 a, .param .s16 b, .param .f32 c, .param .align 8 .b8 d[16],
+  .param .s32 e)
 {{
   .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
   ld.param.u64 %rd0, [out];
@@ -184,6 +201,7 @@ def parameter(body: str, *, threads: int = 1) -> int:
     device.map(out.ctypes.data, out.nbytes, "out", True)
     values = [
         out.ctypes.data.to_bytes(8, "little"), b"\x85", b"\xfe\xff", b"\0\0\x80\x3f", bytes(range(0x10, 0x20)),
+        b"\x01\0\0\x80",
     ]  # fmt: skip
     device.launch(module, grid=(1, 1, 1), block_threads=threads, shared_bytes=0, params=values)
     return int(out[0])
@@ -193,11 +211,22 @@ def parameter(body: str, *, threads: int = 1) -> int:
     ("body", "expected"),
     [
         ("ld.param.u8 %rd1, [a];", 0x85),
+        ("ld.param.u8 %r1, [a]; cvt.u64.u32 %rd1, %r1;", 0x85),
+        ("ld.param.u8 %h1, [a]; cvt.u64.u16 %rd1, %h1;", 0x85),
         ("ld.param.s8 %rd1, [a];", 0xFFFFFFFFFFFFFF85),
         ("ld.param.s8 %r1, [a]; cvt.u64.u32 %rd1, %r1;", 0xFFFFFF85),
         ("ld.param.s8 %h1, [a]; cvt.u64.u16 %rd1, %h1;", 0xFF85),
+        ("ld.param.s16 %h1, [b]; cvt.u64.u16 %rd1, %h1;", 0xFFFE),
         ("ld.param.s16 %r1, [b]; cvt.u64.u32 %rd1, %r1;", 0xFFFFFFFE),
+        ("ld.param.s16 %rd1, [b];", 0xFFFFFFFFFFFFFFFE),
+        ("ld.param.u16 %h1, [b]; cvt.u64.u16 %rd1, %h1;", 0xFFFE),
         ("ld.param.u16 %r1, [b]; cvt.u64.u32 %rd1, %r1;", 0xFFFE),
+        ("ld.param.u16 %rd1, [b];", 0xFFFE),
+        ("ld.param.s32 %r1, [e]; cvt.u64.u32 %rd1, %r1;", 0x80000001),
+        ("ld.param.s32 %rd1, [e];", 0xFFFFFFFF80000001),
+        ("ld.param.u32 %rd1, [e];", 0x80000001),
+        ("ld.param.s64 %rd1, [d];", 0x1716151413121110),
+        ("ld.param::entry.u64 %rd1, [d];", 0x1716151413121110),
         ("ld.param.b32 %r1, [c]; cvt.u64.u32 %rd1, %r1;", 0x3F800000),
         ("ld.param.b64 %rd1, [d+8];", 0x1F1E1D1C1B1A1918),
         ("ld.param.v2.b32 {%r1, %r2}, [d]; mov.b64 %rd1, {%r2, %r1};", 0x1312111017161514),
@@ -248,6 +277,22 @@ def test_generic_addresses_of_global_memory() -> None:
     p, q = execute(".reg .b64 g, h; " + code, {"p": "pred", "q": "pred"}, {"unused": "b32"}, [0])
     assert p.all()
     assert not q.any()
+
+
+WINDOWS = {
+    "global": 0, "const": 0, "shared": 0x4000 << 48, "shared::cta": 0x4000 << 48, "shared::cluster": 0x4000 << 48,
+    "local": 0x4001 << 48, "param": 0x4002 << 48,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("space", WINDOWS)
+def test_windows_of_generic_addresses(space: str) -> None:
+    offsets = [0, 4, 0xFFFF_FFFC, 0x7FFF_1234_5678]
+    check(f"cvta.{space}.u64", "b64", ["b64"], [offsets], lambda a: WINDOWS[space] + a)
+    generic = [window + offset for window in WINDOWS.values() for offset in offsets]
+    check(f"cvta.to.{space}.u64", "b64", ["b64"], [generic], lambda a: a & (1 << 48) - 1)
+    found = execute(f"isspacep.{space} d, s;", {"d": "pred"}, {"s": "b64"}, generic)[0]
+    assert found.tolist() == [address >> 48 << 48 == WINDOWS[space] for address in generic]
 
 
 def test_global_variables_are_initialised_and_persist() -> None:
@@ -302,10 +347,10 @@ def test_calls_diverge_and_return() -> None:
       }
       {
         .param .b32 p0; .param .align 8 .b8 p1[8]; .param .b64 r0;
-        st.param.b32 [p0], 0;
+        st.param::func.b32 [p0], 0;
         st.param.v2.b32 [p1], {5, %r0};
         call.uni (r0), mix, (p0, p1);
-        ld.param.b64 %v2, [r0];
+        ld.param::func.b64 %v2, [r0];
       }
       add.u64 %v1, %v1, %v2;
       mad.wide.u32 %rd1, %r0, 8, %rd0;

@@ -1,0 +1,31 @@
+# What nanobind's stub generator cannot know: the attributes that C++ sets on an exception.
+
+kperfir._native.simt.Error:
+    class Error(RuntimeError):
+        """What a program did wrong on the SIMT device."""
+
+        kind: str
+        message: str
+        kernel: str
+        opcode: str
+        ptx_line: int
+        file: str
+        line: int
+        cta: int | None
+        warp: int | None
+        lane: int | None
+        address: int | None
+        is_global: bool
+
+kperfir._native.record.Decoder.decode:
+    \from numpy import generic, uint32, uint8
+    \from numpy.typing import NDArray
+    def decode(
+        self, data: NDArray[uint8], cta_ids: NDArray[uint32], grid: tuple[int, int, int],
+        stamps: bool = False, spans: bool = True,
+    ) -> dict[str, dict[str, NDArray[generic]]] | DecodeError:
+        """
+        Columns of `ctas`, `tracks`, `stamps` and `spans`, or a DecodeError.
+
+        `data` holds the shares of the CTAs `cta_ids` (linear), one after the other.
+        """
