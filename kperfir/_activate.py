@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import ModuleType, TracebackType
+
+    from kperfir.errors import KPerfError
 
 
 def activate() -> None:
@@ -22,6 +24,20 @@ def activate() -> None:
         _triton_is_imported()
     elif not any(isinstance(finder, _TritonFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _TritonFinder(_triton_is_imported))
+        sys.excepthook = _with_advice(sys.excepthook)
+
+
+def _with_advice(report: Callable[..., object]) -> Callable[..., object]:
+    """Return `report`, an exception hook, followed by advice where a script failed for want of a GPU."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        report(kind, error, trace)
+        from kperfir.runtime.no_gpu import advice
+
+        if hint := advice(error):
+            print(hint, file=sys.stderr)
+
+    return hook
 
 
 def _triton_is_imported() -> None:
@@ -38,6 +54,26 @@ def _triton_is_imported() -> None:
     except KPerfError as error:
         # The program runs on as it would without kperfir: it may be hours away from where this was typed.
         print(f"kperfir is not active: {error}", file=sys.stderr)
+        _explain_missing_driver(error)
+
+
+def _explain_missing_driver(reason: KPerfError) -> None:
+    """Let Triton's error say why there is no device, where kperfir would have brought one."""
+    from importlib import import_module
+
+    module: Any = import_module("triton.runtime.driver")
+    create = module._create_driver
+
+    def create_or_explain() -> Any:
+        try:
+            return create()
+        except RuntimeError as error:
+            if not str(error).startswith("0 active drivers"):
+                raise
+            # Of the same type: libraries that probe for a device expect it.
+            raise RuntimeError(f"Triton finds no GPU, and kperfir is not active: {reason}") from None
+
+    module._create_driver = create_or_explain
 
 
 class _TritonFinder:

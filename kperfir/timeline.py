@@ -10,6 +10,7 @@ is imported. What the columns mean is in docs/contracts.md, section 5.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 def load(*paths: Path | str | Iterable[Path | str]) -> Timeline:
     """Open one or more .kpf files as one timeline; launches are numbered in the order of the files.
 
+    A file that is given twice is read once, and a note says so.
+
     Raises:
         UsageError: ``no-capture``: no path was given.
         CaptureError: A file is absent, foreign, damaged, or of another version.
@@ -42,7 +45,23 @@ def load(*paths: Path | str | Iterable[Path | str]) -> Timeline:
         files += [Path(path)] if isinstance(path, str | Path) else map(Path, path)
     if not files:
         raise UsageError("no-capture", found="no path", expected="one or more .kpf files", fix="give a file")
-    return Timeline([Capture.open(file) for file in files])
+    files, notes = without_repeats(files)
+    return Timeline([Capture.open(file) for file in files], notes=notes)
+
+
+def without_repeats(files: Iterable[Path]) -> tuple[list[Path], list[str]]:
+    """Return each file once, however often and by whatever path it is named, and a note on each that was repeated."""
+    first: dict[object, Path] = {}
+    repeats: Counter[Path] = Counter()
+    for file in files:
+        try:
+            status = file.stat()
+            identity: object = (status.st_dev, status.st_ino)
+        except OSError:
+            identity = file  # The reader says what is wrong with it.
+        repeats[first.setdefault(identity, file)] += 1
+    notes = [f"{file} was given {times} times; it is counted once" for file, times in repeats.items() if times > 1]
+    return list(first.values()), notes
 
 
 class Timeline:
@@ -52,8 +71,9 @@ class Timeline:
         captures: The open files.
     """
 
-    def __init__(self, captures: list[Capture]) -> None:
+    def __init__(self, captures: list[Capture], *, notes: Iterable[str] = ()) -> None:
         self.captures = captures
+        self._notes_on_files = list(notes)
         self._records: list[LaunchRecord] = [launch for capture in captures for launch in capture.launches]
 
     @cached_property
@@ -228,6 +248,7 @@ def _fit(launch: DecodedLaunch, own: Anchors, best: dict[int, Slope | None]) -> 
 def _notes(timeline: Timeline) -> Iterator[str]:
     if any(capture.process.get("simulated") for capture in timeline.captures):
         yield "simulated: times come from the SIMT device's timing model, not from a GPU"
+    yield from timeline._notes_on_files
     for capture in timeline.captures:
         yield from capture.notes
     yield from _kernel_notes(timeline._decoded)

@@ -21,9 +21,9 @@ def files_argument(command: _Command) -> _Command:
     return click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))(command)
 
 
-def print_notes(timelines: Sequence[Timeline]) -> None:
+def print_notes(timelines: Sequence[Timeline], more: Sequence[str] = ()) -> None:
     """Say on stderr what a reader of the data has to know."""
-    for note in dict.fromkeys(note for timeline in timelines for note in timeline.notes):
+    for note in dict.fromkeys([*more, *(note for timeline in timelines for note in timeline.notes)]):
         click.echo(f"note: {note}", err=True)
 
 

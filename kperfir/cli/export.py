@@ -26,18 +26,19 @@ def command(files: tuple[Path, ...], out: Path | None, format_name: str | None) 
     of spans. Several FILEs make one export. Without -o the export goes to stdout.
     """
     from kperfir.export import format_of, write, write_file
-    from kperfir.timeline import load
+    from kperfir.timeline import load, without_repeats
 
     if out is None and format_name is None:
         raise click.UsageError("give -o OUT, or --format for an export to stdout")
     # Before the captures are read, which may take long.
     format_name = format_name or format_of(Path(out or ""))
-    timelines = [load(file) for file in files]
+    distinct, repeats = without_repeats(files)
+    timelines = [load(file) for file in distinct]
     if out is None:
         write(timelines, sys.stdout.buffer, format_name)
     else:
         write_file(timelines, out, format_name)
-    print_notes(timelines)
+    print_notes(timelines, repeats)
     if out is not None:
         spans = sum(len(timeline.spans) for timeline in timelines)
         click.echo(f"kperfir: {spans} spans in {out}", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kperfir.cli.table import Column, console, count, print_table
+from kperfir.cli.table import Column, console, count, counted, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ def _print_file(out: Console, contents: dict[str, Any]) -> None:
         out.print(f"note: {note}", style="yellow", markup=False)
     out.print(
         f"{contents['file']}: format {contents['format_version']}, written by kperfir {contents['writer_version']}, "
-        f"{count(contents['file_bytes'])} bytes",
+        f"{counted(contents['file_bytes'], 'byte')}",
         markup=False,
         style="bold",
     )
@@ -134,8 +134,9 @@ def _print_kernel(out: Console, kernel: dict[str, Any], *, frames: bool) -> None
     out.print()
     out.print(f"kernel {kernel['kernel']}: {kernel['name']}", style="bold", markup=False)
     out.print(
-        f"  {layout['target']}, {layout['strategy']}, {layout['buffer']} buffer, {layout['total_warps']} warps "
-        f"({roles}), {layout['words_per_warp']} words a warp, {layout['cta_bytes']} bytes a CTA, "
+        f"  {layout['target']}, {layout['strategy']}, {layout['buffer']} buffer, "
+        f"{counted(layout['total_warps'], 'warp')} ({roles}), {layout['words_per_warp']} words a warp, "
+        f"{layout['cta_bytes']} bytes a CTA, "
         f"layout {layout['hash']:#010x}",
         markup=False,
     )
@@ -154,7 +155,8 @@ def _print_kernel(out: Console, kernel: dict[str, Any], *, frames: bool) -> None
             Column("source", [_place(region) for region in regions], right=False, rank=2),
         ],
     )
-    out.print(f"{len(layout['frames'])} frames, {sum(len(frame['stamps']) for frame in layout['frames'])} stamps")
+    stamp_count = sum(len(frame["stamps"]) for frame in layout["frames"])
+    out.print(f"{counted(len(layout['frames']), 'frame')}, {counted(stamp_count, 'stamp')}")
     if frames:
         stamps = [(frame, slot) for frame in layout["frames"] for slot in range(len(frame["stamps"]))]
         print_table(

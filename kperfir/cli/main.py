@@ -53,6 +53,7 @@ class _Verbs(click.Group):
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kperfir", message="kperfir %(version)s")
 def kperfir() -> None:
     """Timelines from inside Triton kernels.
 

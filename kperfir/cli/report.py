@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kperfir.cli.captures import exit_code, files_argument
+from kperfir.cli.captures import exit_code, files_argument, print_notes
 from kperfir.cli.table import Column, bar, console, count, percent, print_table
 from kperfir.errors import UsageError
 
@@ -119,13 +119,14 @@ def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFra
 def _chosen_kernels(timeline: Timeline, pattern: str) -> list[str]:
     names = list(dict.fromkeys(timeline.launches["kernel"].astype(str)))
     chosen = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-    if not chosen and pattern != "*":
+    if names and not chosen and pattern != "*":
+        print_notes([timeline])  # They may say why it is not there.
         raise UsageError(
             "no-such-kernel",
             what="no kernel has such a name",
             where="--kernel",
             found=pattern,
-            expected=", ".join(names) or "a capture with launches",
+            expected=", ".join(names),
             fix="quote the pattern, so that the shell leaves it alone",
         )
     return chosen
@@ -206,8 +207,8 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
     if any(row.get("value_min") is not None for row in rows):
         columns.append(Column("value", [_value_range(row) for row in rows], rank=4))
     if any(row["incomplete"] for row in rows):
-        no_end = [count(row["incomplete"]) if row["incomplete"] else "" for row in rows]
-        columns.append(Column("no end", no_end, rank=4, style="yellow"))
+        partial = [count(row["incomplete"]) if row["incomplete"] else "" for row in rows]
+        columns.append(Column("partial", partial, rank=4, style="yellow"))
     if by != "kind" and (by == "region" or any(row.get("source") for row in rows)):
         columns.append(Column("source", _sources(rows, by), right=False, rank=8, style="dim"))
     return columns

@@ -5,6 +5,7 @@ Machines should ask for ``--json``.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 
@@ -33,9 +34,10 @@ class Column:
 
 
 def console() -> Console:
-    """A console on stdout; rich leaves colours out for NO_COLOR and where there is no terminal."""
+    """A console on stdout; rich leaves styles out where there is no terminal."""
     if sys.stdout.isatty():
-        return Console(highlight=False)
+        # Left to itself, rich leaves colours out for NO_COLOR, but not bold and dim.
+        return Console(highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
     return Console(highlight=False, width=_PIPE_WIDTH)
 
 
@@ -80,6 +82,11 @@ def fitting(columns: list[Column], width: int, *, terminal: bool) -> tuple[list[
 def count(value: float) -> str:
     """A whole number with thousands set apart; a dash if there is none."""
     return "-" if value != value else f"{round(value):,}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 frame``, ``2 frames``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def percent(share: float) -> str:

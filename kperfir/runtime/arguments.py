@@ -28,17 +28,40 @@ _INTEGER_BYTES = {
 
 @dataclass(slots=True)
 class Parameters:
-    """Parameters of one launch, in the order of the entry, and the memory they point to."""
+    """Parameters of one launch, in the order of the entry, and the memory they point to.
+
+    Attributes:
+        values: Bytes of each parameter.
+        storages: The memory of the user's arguments, where it is known.
+        scratch: The memory that the launcher adds.
+        nulls: Names of the user's pointers that are null.
+    """
 
     values: list[bytes] = field(default_factory=list)
     storages: list[Storage] = field(default_factory=list)
+    scratch: list[Storage] = field(default_factory=list)
+    nulls: list[str] = field(default_factory=list)
 
     def add_pointer(self, argument: object, name: str) -> None:
-        """Append a pointer, and the memory behind it where that is known."""
-        self.values.append(struct.pack("<Q", address_of(argument)))
+        """Append a pointer of the user's, and the memory behind it where that is known."""
+        address = address_of(argument, name)
+        self.values.append(struct.pack("<Q", address))
+        if address == 0:
+            self.nulls.append(name)
+        self.add_memory(argument, name)
+
+    def add_memory(self, argument: object, name: str) -> None:
+        """Note the memory behind an argument of the user's, where that is known."""
         storage = storage_of(argument, name)
         if storage is not None:
             self.storages.append(storage)
+
+    def add_scratch(self, buffer: object, name: str) -> None:
+        """Append a pointer to memory that the user has not passed; None is the null pointer."""
+        self.values.append(struct.pack("<Q", address_of(buffer, name)))
+        storage = storage_of(buffer, name)
+        if storage is not None:
+            self.scratch.append(storage)
 
 
 def pack(signature: Mapping[str, Any], tensordesc_meta: Sequence[Any], arguments: Sequence[Any]) -> Parameters:
@@ -81,10 +104,8 @@ class _Packer:
             for part_kind, part in zip(expand_signature([kind], None, ""), parts, strict=True):
                 self.add(part_kind, part, name)
             return
-        self.parameters.values.append(_tensor_map(descriptor, next(self._tensor_maps)))
-        storage = storage_of(descriptor.base, name)
-        if storage is not None:
-            self.parameters.storages.append(storage)
+        self.parameters.values.append(_tensor_map(descriptor, next(self._tensor_maps), name))
+        self.parameters.add_memory(descriptor.base, name)
         for extent in descriptor.shape:
             self.add("i32", extent, name)
         for stride in descriptor.strides:
@@ -121,7 +142,7 @@ _FLOAT_BYTES: dict[str, Callable[[float], bytes]] = {
 }
 
 
-def _tensor_map(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
+def _tensor_map(descriptor: Any, meta: Mapping[str, Any], name: str) -> bytes:
     from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST, TMA_TF32
 
     if meta.get("is_im2col"):
@@ -134,6 +155,6 @@ def _tensor_map(descriptor: Any, meta: Mapping[str, Any]) -> bytes:
         shape[-1] *= 2
     element = TMA_TF32 if descriptor.round_f32_to_tf32 else TMA_DTYPE_DEVICE_TO_HOST[meta["elem_type"]]
     return fill_tiled(
-        address_of(descriptor.base), meta["swizzle"], meta["elem_size"], element, list(meta["block_size"]), shape,
+        address_of(descriptor.base, name), meta["swizzle"], meta["elem_size"], element, list(meta["block_size"]), shape,
         list(descriptor.strides), int(descriptor.padding == "nan"),
     )  # fmt: skip

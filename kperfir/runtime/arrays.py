@@ -101,11 +101,11 @@ class Storage:
         return self.address + self.nbytes
 
 
-def address_of(argument: object) -> int:
-    """Return the address that a pointer argument stands for; None is the null pointer.
+def address_of(argument: object, name: str) -> int:
+    """Return the address that the pointer argument `name` stands for; None is the null pointer.
 
     Raises:
-        UsageError: ``bad-option`` if `argument` has no address.
+        UsageError: ``bad-argument`` if `argument` has no address, or one that means nothing on this device.
     """
     if argument is None:
         return 0
@@ -116,13 +116,31 @@ def address_of(argument: object) -> int:
     data_ptr = getattr(argument, "data_ptr", None)
     if data_ptr is None:
         raise UsageError(
-            "bad-option",
-            where="kernel argument",
+            "bad-argument",
+            what="a kernel argument cannot be passed",
+            where=f"argument {name}",
             found=f"an object of type {type(argument).__name__}",
             expected="a tensor, a NumPy array, an address, or None",
             fix="pass one of those",
         )
+    _require_host_memory(argument, name)
     return int(data_ptr())
+
+
+def _require_host_memory(argument: object, name: str) -> None:
+    # A tensor of torch knows its device; on `meta` it says that its address is 0.
+    kind = getattr(getattr(argument, "device", None), "type", "cpu")
+    if kind == "cpu":
+        return
+    meta = kind == "meta"
+    raise UsageError(
+        "bad-argument",
+        what="a kernel argument cannot be passed",
+        where=f"argument {name}",
+        found="a tensor on torch's meta device, which has a shape and no memory" if meta else f"a tensor on {kind}",
+        expected="memory of the CPU, where the SIMT device runs",
+        fix=f"make it on the CPU: torch.empty_like({name}, device='cpu')" if meta else f"pass {name}.cpu()",
+    )
 
 
 def storage_of(argument: object, name: str) -> Storage | None:

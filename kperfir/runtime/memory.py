@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING
 from kperfir.runtime.arrays import Storage, is_numpy_array, storage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+# Nothing is ever mapped there; where an argument is null, an offset into it may lead much farther.
+_NULL_PAGE_BYTES = 1 << 16
+_NULL_REACH_BYTES = 1 << 32
 
 
 def merged(storages: Iterable[Storage]) -> list[Storage]:
@@ -39,6 +43,20 @@ def merged(storages: Iterable[Storage]) -> list[Storage]:
     return result
 
 
+def describe_fault(address: int, storages: Iterable[Storage], nulls: Sequence[str]) -> str:
+    """Say where an `address` that a kernel must not use lies: near which argument's memory, or near no memory.
+
+    Args:
+        address: The address.
+        storages: The memory of the arguments.
+        nulls: Names of the pointer arguments that are null.
+    """
+    if address < _NULL_REACH_BYTES and (nulls or address < _NULL_PAGE_BYTES):
+        where = "the null pointer" if address == 0 else f"{address} bytes past the null pointer"
+        return f"{where}, which {' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'}" if nulls else where
+    return describe_nearest(address, storages) or "the kernel has no argument that is memory"
+
+
 def describe_nearest(address: int, storages: Iterable[Storage]) -> str:
     """Say where `address` lies relative to the nearest of `storages`; empty if there are none."""
 
@@ -48,10 +66,14 @@ def describe_nearest(address: int, storages: Iterable[Storage]) -> str:
     nearest = min(storages, key=distance, default=None)
     if nearest is None:
         return ""
-    size = f"{nearest.name} ({nearest.nbytes} bytes)"
+    size = f"argument {nearest.name} ({nearest.nbytes} bytes)"
+    if ", " in nearest.name:
+        size = f"the memory of arguments {nearest.name} ({nearest.nbytes} bytes)"
     if address < nearest.address:
         return f"{nearest.address - address} bytes before the start of {size}"
-    if address >= nearest.end:
+    if address == nearest.end:
+        return f"right behind the end of {size}"
+    if address > nearest.end:
         return f"{address - nearest.end} bytes past the end of {size}"
     return f"at byte {address - nearest.address} of {size}"
 

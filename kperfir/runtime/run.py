@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from kperfir import session
 from kperfir.config import OWNER_VARIABLE, variables
 from kperfir.errors import UsageError
+from kperfir.runtime.no_gpu import advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,6 +104,8 @@ def _exit_code_of(target: str, *, is_module: bool) -> int:
         while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "runpy"):
             trace = trace.tb_next
         traceback.print_exception(kind, error, trace)
+        if hint := advice(error):
+            print(hint, file=sys.stderr)
         return _INTERRUPTED if isinstance(raised, KeyboardInterrupt) else 1
     return 0
 

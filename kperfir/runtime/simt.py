@@ -18,7 +18,7 @@ from kperfir.runtime import simulated_time
 from kperfir.runtime.arguments import Parameters, pack
 from kperfir.runtime.arrays import Storage
 from kperfir.runtime.device import HostBuffer
-from kperfir.runtime.memory import LiveArrays, describe_nearest, merged
+from kperfir.runtime.memory import LiveArrays, describe_fault, merged
 from kperfir.runtime.tensor_map import fill_tiled
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class SimtLauncher:
             alignment = getattr(metadata, f"{kind}_scratch_align")
             buffer = allocate(ctas * size, alignment, stream) if size and ctas else None
             buffers.append(buffer)
-            parameters.add_pointer(buffer, f"{kind} scratch")
+            parameters.add_scratch(buffer, f"{kind} scratch")
         return buffers
 
 
@@ -298,7 +298,7 @@ class SimtDriver:
         try:
             return LoadedKernel(name, self._native.Module(binary.decode(), name), self)
         except self._native.Error as error:
-            raise _device_error(error, name, []) from None
+            raise _device_error(error, name) from None
 
     def launch(self, kernel: LoadedKernel, shape: LaunchShape, parameters: Parameters) -> FinishedLaunch:
         """Run a kernel to its end.
@@ -307,7 +307,7 @@ class SimtDriver:
             DeviceError: With the kind of fault as its code, the kernel, source line, CTA, warp and lane.
         """
         with self._lock:
-            storages = merged(parameters.storages)
+            storages = merged([*parameters.storages, *parameters.scratch])
             device = self._open_device()
             with self._live.launch(), _mapped(device, storages, self._live):
                 try:
@@ -316,7 +316,7 @@ class SimtDriver:
                         params=parameters.values, cluster=shape.cluster, log=self._log,
                     )  # fmt: skip
                 except self._native.Error as error:
-                    raise _device_error(error, kernel.name, storages) from None
+                    raise _device_error(error, kernel.name, parameters) from None
                 except ValueError as error:  # A wrong request: threads, shared memory or parameters do not fit.
                     raise DeviceError(
                         "bad-launch", what="the SIMT device refuses a launch", where=f"kernel {kernel.name}",
@@ -417,7 +417,7 @@ _FIXES = {
 }
 
 
-def _device_error(error: Any, kernel: str, storages: list[Storage]) -> DeviceError:
+def _device_error(error: Any, kernel: str, parameters: Parameters | None = None) -> DeviceError:
     place = [f"kernel {getattr(error, 'kernel', '') or kernel}"]
     if getattr(error, "file", ""):
         place.append(f"{error.file}:{error.line}")
@@ -428,9 +428,9 @@ def _device_error(error: Any, kernel: str, storages: list[Storage]) -> DeviceErr
         if index is not None and index != -1:
             place.append(f"{name.upper() if name == 'cta' else name} {index}")
     found = str(error.message)
-    address = getattr(error, "address", None)
-    if error.kind == "out-of-bounds" and address:
-        found += f"; {address:#x} is {describe_nearest(address, storages) or 'not memory of any argument'}"
+    if error.kind == "out-of-bounds" and error.is_global and parameters is not None:
+        where = describe_fault(error.address, merged(parameters.storages), parameters.nulls)
+        found += f"; {error.address:#x} is {where}"
     return DeviceError(
         str(error.kind),
         what=f"the kernel failed on the SIMT device: {str(error.kind).replace('-', ' ')}",

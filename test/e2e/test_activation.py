@@ -113,6 +113,30 @@ def test_bad_value_is_named_and_the_script_runs_on(tmp_path: Path, run_python: R
     assert "TRITON_KPERF_LAUNCHES" in result.stderr
 
 
+def test_bad_value_is_the_reason_that_triton_has_no_device(script: Path, tmp_path: Path, run_python: Run) -> None:
+    result = run_python(script, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_LAUNCHES="many")
+    assert result.returncode == 1
+    last = result.stderr[result.stderr.rindex("RuntimeError: ") :]
+    assert last.startswith("RuntimeError: Triton finds no GPU, and kperfir is not active: an option has a value")
+    assert "variable TRITON_KPERF_LAUNCHES" in last
+    assert "active drivers" not in result.stderr
+
+
+@pytest.mark.parametrize("way", [["-m", "kperfir", "run"], []])
+def test_script_that_asks_torch_for_cuda_is_told_of_the_option(tmp_path: Path, run_python: Run, way: list[str]) -> None:
+    torch = pytest.importorskip("torch")
+    assert not torch.cuda.is_available()
+    path = tmp_path / "script_for_gpu.py"
+    path.write_text("import torch\ntorch.zeros(4, device='cuda')\n")
+    result = run_python(*way, path, cwd=tmp_path, TRITON_KPERF="1")
+    assert result.returncode == 1
+    *_, error, advice = result.stderr.splitlines()
+    assert error.startswith("AssertionError: Torch not compiled with CUDA enabled")
+    assert "`kperfir run --cuda-as-cpu SCRIPT`" in advice
+    cured = run_python("-m", "kperfir", "run", "--cuda-as-cpu", path, cwd=tmp_path)
+    assert cured.returncode == 0, cured.stderr
+
+
 def test_process_that_imports_no_triton_is_left_alone(tmp_path: Path, run_python: Run) -> None:
     code = "import sys; print([name for name in sys.modules if name in ('triton', 'numpy', 'kperfir.session')])"
     result = run_python("-c", code, cwd=tmp_path, TRITON_KPERF="1")

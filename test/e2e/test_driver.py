@@ -195,7 +195,7 @@ def test_access_out_of_bounds_names_line_and_argument() -> None:
     assert f"{__file__}:{line_of(add_unmasked, 'tl.store')}" in caught.value.where
     assert "add_unmasked" in caught.value.where
     assert "CTA 3" in caught.value.where
-    assert "past the end of x (4000 bytes)" in caught.value.found
+    assert "right behind the end of argument x (4000 bytes)" in caught.value.found
 
 
 def test_store_to_read_only_array_is_an_error() -> None:

@@ -253,9 +253,13 @@ uint8_t *BulkExchange::global(uint64_t address, uint64_t bytes, bool writes) {
     std::string text = std::string(writes ? "write" : "read") + " of " +
                        std::to_string(bytes) + " bytes at " + hex(address);
     text += readOnly ? " in the read-only range `" + range->name + "`"
-                     : " is out of bounds: " +
-                           launch.memory->describeNeighbours(address);
-    fail(ErrorKind::OutOfBounds, text, address);
+                     : " is out of bounds";
+    sm.fail(*request.warp, request.pc,
+            {.kind = ErrorKind::OutOfBounds,
+             .message = text,
+             .lane = static_cast<int>(operands.lane),
+             .address = address,
+             .isGlobal = true});
   }
   launch.memory->place(*range);
   return reinterpret_cast<uint8_t *>(address);

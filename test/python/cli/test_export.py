@@ -66,5 +66,9 @@ def test_dropped_records_are_exported_and_exit_code_3(
 
 def test_several_captures_make_one_trace(kperfir: Callable[..., Answer], whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "t.json"
-    assert kperfir("export", whole, whole, "-o", out).code == 0
+    copy = tmp_path / "copy.kpf"
+    copy.write_bytes(whole.read_bytes())
+    answer = kperfir("export", whole, copy, whole, "-o", out)
+    assert answer.code == 0
     assert len(json.loads(out.read_text())["otherData"]["captures"]) == 2
+    assert f"note: {whole} was given 2 times; it is counted once" in answer.err

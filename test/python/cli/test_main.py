@@ -36,6 +36,7 @@ def test_every_verb_has_help(kperfir: Callable[..., Answer], verb: str) -> None:
 
 def test_version(kperfir: Callable[..., Answer]) -> None:
     assert kperfir("version").out == f"kperfir {version('kperfir')}\n"
+    assert kperfir("--version").out == f"kperfir {version('kperfir')}\n"
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
 from kperfir import load
-from kperfir.cli.table import Column, bar, count, fitting, print_table
+from kperfir.cli.table import Column, bar, console, count, counted, fitting, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ def test_dropped_records_are_exit_code_3(kperfir: Callable[..., Answer], lossy: 
     assert answer.code == 3
     assert f"{dropped} of " in answer.out
     assert f"{dropped} records were dropped" in answer.err
-    assert "no end" in answer.out
+    assert " partial" in answer.out
 
 
 def test_several_files_are_one_report(kperfir: Callable[..., Answer], whole: Path, lossy: Path) -> None:
@@ -102,6 +102,41 @@ def test_kernel_pattern(kperfir: Callable[..., Answer], whole: Path) -> None:
     answer = kperfir("report", whole, "--kernel", "softmax*")
     assert answer.code == 2
     assert "expected: matmul_kernel" in answer.err
+
+
+def test_file_given_twice_is_counted_once_with_a_note(
+    kperfir: Callable[..., Answer], whole: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "again.kpf"
+    link.symlink_to(whole)
+    once = json.loads(kperfir("report", whole, "--json").out)
+    thrice = json.loads(kperfir("report", whole, link, whole, "--json").out)
+    assert thrice["kernels"] == once["kernels"]
+    assert set(thrice["notes"]) - set(once["notes"]) == {f"{whole} was given 3 times; it is counted once"}
+
+
+def test_kernel_pattern_on_a_capture_cut_before_its_first_launch_shows_why_it_is_empty(
+    kperfir: Callable[..., Answer], whole: Path, tmp_path: Path
+) -> None:
+    launches = next(chunk for chunk in _chunks(kperfir, whole) if chunk["kind"] == "LNCH")
+    cut = tmp_path / "cut.kpf"
+    cut.write_bytes(whole.read_bytes()[: launches["offset"] + 40])
+    for pattern in ([], ["--kernel", "matmul*"]):
+        answer = kperfir("report", cut, *pattern)
+        assert answer.code == 0
+        assert "note: " in answer.out
+        assert "no launch was recorded" in answer.out
+
+
+def test_kernel_that_is_not_there_leaves_the_notes(kperfir: Callable[..., Answer], lossy: Path) -> None:
+    answer = kperfir("report", lossy, "--kernel", "softmax*")
+    assert answer.code == 2
+    assert "records were dropped" in answer.err
+
+
+def _chunks(kperfir: Callable[..., Answer], path: Path) -> list[dict[str, Any]]:
+    chunks: list[dict[str, Any]] = json.loads(kperfir("inspect", path, "--json").out)["chunks"]
+    return chunks
 
 
 def test_source_text_is_shown_where_the_file_is_here() -> None:
@@ -155,7 +190,21 @@ def test_no_colour_codes_in_a_pipe(kperfir: Callable[..., Answer], whole: Path) 
     assert "\x1b" not in kperfir("report", whole).out
 
 
+@pytest.mark.parametrize(("variable", "escapes"), [("1", False), ("", True)])
+def test_no_color_leaves_no_escape_code_in_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, variable: str, *, escapes: bool
+) -> None:
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", variable)
+    print_table(console(), [Column("region", ["load"], style="yellow")])
+    assert ("\x1b" in terminal.getvalue()) == escapes
+
+
 def test_numbers_are_spelled_for_people() -> None:
+    assert [counted(1, "frame"), counted(2, "frame"), counted(0, "frame")] == ["1 frame", "2 frames", "0 frames"]
     assert [count(1234567.6), count(float("nan"))] == ["1,234,568", "-"]
     assert [bar(0), bar(0.5), bar(1), bar(7)] == ["", "█████", "██████████", "██████████"]
     assert bar(0.0125) == "▏"

@@ -65,8 +65,34 @@ def test_pack_accepts_addresses_as_numbers() -> None:
 
 
 def test_pack_refuses_what_has_no_address() -> None:
-    with pytest.raises(UsageError, match="an object of type list"):
+    with pytest.raises(UsageError, match=r"argument x\n  found: an object of type list"):
         values({"x": "*fp32"}, [1, 2])
+
+
+def test_pack_notes_which_pointers_are_null() -> None:
+    assert pack({"x": "*fp32", "y": "*fp32"}, [], [np.zeros(1, np.float32), None]).nulls == ["y"]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_pack_refuses_tensors_that_have_no_memory_here(*, wrapped: bool) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.zeros(8, device="meta")
+    if wrapped:
+        import triton
+
+        tensor = triton.reinterpret(tensor, triton.language.int32)
+    with pytest.raises(UsageError, match=r"argument x\n  found: a tensor on torch's meta device") as caught:
+        values({"x": "*fp32"}, tensor)
+    assert "on the CPU" in caught.value.fix
+
+
+def test_scratch_is_memory_of_the_launch_and_no_argument() -> None:
+    parameters = pack({"x": "*fp32"}, [], [np.zeros(1, np.float32)])
+    parameters.add_scratch(np.zeros(8, np.uint8), "profile scratch")
+    parameters.add_scratch(None, "global scratch")
+    assert [storage.name for storage in parameters.storages] == ["x"]
+    assert [storage.name for storage in parameters.scratch] == ["profile scratch"]
+    assert (len(parameters.values), parameters.nulls) == (3, [])
 
 
 @pytest.mark.parametrize(("kind", "value"), [("i32", "text"), ("fp16", 1e6), ("fp32", None), ("fp128", 1.0)])

@@ -178,7 +178,10 @@ class TestFaults:
             copy_kernel[(4,)](source, source, 1000, BLOCK=256)
         assert caught.value.code == "out-of-bounds"
         assert caught.value.where == "kernel copy_kernel, /src/k.py:17, CTA 3, warp 1, lane 5"
-        assert "0 bytes past the end of source, target (4000 bytes)" in caught.value.found
+        assert caught.value.found == (
+            f"load of 4 bytes; {source.ctypes.data + 4000:#x} is right behind the end of "
+            "the memory of arguments source, target (4000 bytes)"
+        )
         assert device().ranges == {}, "nothing stays mapped"
         device().on_launch = None
         copy_kernel[(4,)](source, source, 1000, BLOCK=256)

@@ -8,7 +8,7 @@ import pytest
 from kperfir.errors import UsageError
 from kperfir.runtime import memory
 from kperfir.runtime.arrays import Storage, simt_array, storage_of
-from kperfir.runtime.memory import LiveArrays, describe_nearest, merged
+from kperfir.runtime.memory import LiveArrays, describe_fault, describe_nearest, merged
 
 
 def test_merged_joins_overlapping_storages_and_keeps_neighbours_apart() -> None:
@@ -36,10 +36,10 @@ def test_merged_keeps_the_larger_when_one_contains_the_other() -> None:
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        (1600, "100 bytes past the end of y (500 bytes)"),
-        (990, "10 bytes before the start of y (500 bytes)"),
-        (150, "at byte 50 of x (100 bytes)"),
-        (200, "0 bytes past the end of x (100 bytes)"),
+        (1600, "100 bytes past the end of argument y (500 bytes)"),
+        (990, "10 bytes before the start of argument y (500 bytes)"),
+        (150, "at byte 50 of argument x (100 bytes)"),
+        (200, "right behind the end of argument x (100 bytes)"),
     ],
 )
 def test_describe_nearest_names_the_nearest_argument(address: int, expected: str) -> None:
@@ -48,6 +48,26 @@ def test_describe_nearest_names_the_nearest_argument(address: int, expected: str
 
 def test_describe_nearest_is_empty_without_storages() -> None:
     assert describe_nearest(1, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("address", "nulls", "expected"),
+    [
+        (0, [], "the null pointer"),
+        (64, ["y"], "64 bytes past the null pointer, which y is"),
+        (1 << 20, ["y", "z"], "1048576 bytes past the null pointer, which y and z are"),
+        (1 << 20, [], "1047552 bytes past the end of argument x (24 bytes)"),
+        (1 << 40, ["y"], "1099511626752 bytes past the end of argument x (24 bytes)"),
+    ],
+)
+def test_describe_fault_tells_null_pointers_from_arguments_passed_over(
+    address: int, nulls: list[str], expected: str
+) -> None:
+    assert describe_fault(address, [Storage(1000, 24, "x")], nulls) == expected
+
+
+def test_describe_fault_says_that_there_is_no_memory() -> None:
+    assert describe_fault(1 << 40, [], []) == "the kernel has no argument that is memory"
 
 
 class Holder:
