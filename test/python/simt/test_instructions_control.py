@@ -99,9 +99,3 @@ def test_uniform_load_reads_what_a_load_reads() -> None:
 def test_breakpoint_ends_the_kernel_like_a_trap() -> None:
     error = failure("setp.eq.u32 %p1, %r0, 5; @%p1 brkpt;", np.zeros(1, np.uint32))
     assert (error.kind, error.lane) == ("trap", 5)
-
-
-@pytest.mark.parametrize("instruction", ["barrier.cluster.arrive", "barrier.cluster.wait.acquire.aligned"])
-def test_barrier_of_a_cluster_is_refused_by_name(instruction: str) -> None:
-    error = failure(f"{instruction};", np.zeros(1, np.uint32))
-    assert (error.kind, error.opcode) == ("unsupported", instruction)
