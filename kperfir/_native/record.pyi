@@ -7,7 +7,7 @@ from numpy import generic, uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 1
+LAYOUT_VERSION: int = 2
 
 WORD_BYTES: int = 4
 
@@ -87,7 +87,7 @@ class DecoderLayout:
     @max_frame_words.setter
     def max_frame_words(self, arg: int, /) -> None: ...
 
-    def set_regions(self, parents: Sequence[int], kinds: Sequence[int]) -> None: ...
+    def set_regions(self, parents: Sequence[int], kinds: Sequence[int], value_words: Sequence[int] = []) -> None: ...
 
     def set_frames(self, frame_offsets: Sequence[int], stamp_offsets: Sequence[int], edges: Sequence[int], regions: Sequence[int]) -> None: ...
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
+
 from kperfir.capture.layout import EDGES
 from kperfir.errors import CaptureError
 

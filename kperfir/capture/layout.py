@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kperfir._native import record
+
 from kperfir.errors import CaptureError
 
 LAYOUT_VERSION = 2

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from kperfir._native import record
+
 from kperfir.capture import format as kpf
 from kperfir.capture.layout import BufferLayout, parse_layout
 from kperfir.errors import CaptureError

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
+
 from kperfir.capture.layout import BufferLayout, parse_layout, seal_layout
 from kperfir.capture.reference import CtaHeader, ReferenceWarp, encode_cta
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kperfir._native import simt
+
 from support import ptx_lab, ptx_lanes
 
 if TYPE_CHECKING:

@@ -255,11 +255,11 @@ TEST(Lowering, DropsUnreachableCode) {
 }
 
 TEST(Lowering, NamesWhatIsNotSupported) {
-  expectError(ErrorKind::Unsupported, "wgmma.fence.sync.aligned; ret;",
-              "'wgmma.fence.sync.aligned'");
+  expectError(ErrorKind::Unsupported, "tcgen05.shift.cta_group::1.down; ret;",
+              "'tcgen05.shift.cta_group::1.down'");
   expectError(ErrorKind::Unsupported, "mov.u32 %r1, %pm0; ret;", "%pm0");
-  expectError(ErrorKind::Unsupported, "cp.async.bulk.commit_group; ret;",
-              "cp.async.bulk.commit_group");
+  expectError(ErrorKind::Unsupported, "tcgen05.wait::ld.sync.aligned; ret;",
+              "tcgen05.wait::ld.sync.aligned");
   expectError(ErrorKind::Unsupported, "ld.global.strange.b32 %r1, [%rd1]; ret;",
               "strange");
   expectError(ErrorKind::Unsupported, "call (p), malloc, (p); ret;", "malloc",

@@ -6,8 +6,8 @@ import gc
 
 import numpy as np
 import pytest
-
 from kperfir._native import record
+
 from kperfir.capture import reference
 from kperfir.capture.decode import RawBuffer, decode_buffer
 from kperfir.capture.layout import LAYOUT_VERSION, MAX_FRAMES

@@ -118,11 +118,16 @@ def test_atomic_of_another_cta_returns_what_was_there() -> None:
     assert np.array_equal(out, np.tile(100 + np.arange(32), (2, 1)))
 
 
-def test_getctarank_undoes_mapa() -> None:
+@pytest.mark.parametrize(
+    ("form", "own"), [("shared::cluster.u32", "r1"), ("shared::cluster.u64", "rd5"), ("u64", "rd6")]
+)
+def test_getctarank_undoes_mapa(form: str, own: str) -> None:
     out = np.zeros((4, 32), np.uint32)
-    body = """
-      mapa.shared::cluster.u32 %r10, %r1, 1; getctarank.shared::cluster.u32 %r11, %r10;
-      getctarank.shared::cluster.u32 %r12, %r1; shl.b32 %r12, %r12, 8; or.b32 %r11, %r11, %r12;
+    other = "%rd8" if form.endswith("64") else "%r10"
+    body = f"""
+      cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd6, %rd5;
+      mapa.{form} {other}, %{own}, 1; getctarank.{form} %r11, {other};
+      getctarank.{form} %r12, %{own}; shl.b32 %r12, %r12, 8; or.b32 %r11, %r11, %r12;
       st.global.u32 [%rd10], %r11;
     """
     run(body, out)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-
 from kperfir._native import simt
+
 from support import ptx_lab
 
 FOREVER = "LOOP: add.u32 %r1, %r1, 1; bra LOOP;"

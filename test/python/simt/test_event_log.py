@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-
 from kperfir._native import simt
+
 from support import ptx_lab
 
 BODY = """

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
 from kperfir._native import simt
 
 if TYPE_CHECKING:
