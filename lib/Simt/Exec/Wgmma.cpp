@@ -18,13 +18,13 @@ namespace kperfir::simt {
 
 namespace baseline {
 WgmmaKernel findWgmma(const WgmmaShape &shape);
-}
+} // namespace baseline
 namespace avx2 {
 WgmmaKernel findWgmma(const WgmmaShape &shape);
-}
+} // namespace avx2
 namespace avx512 {
 WgmmaKernel findWgmma(const WgmmaShape &shape);
-}
+} // namespace avx512
 
 WgmmaKernel findWgmmaKernel(const WgmmaShape &shape, HostIsa isa) {
   switch (isa) {
