@@ -130,8 +130,10 @@ void Sm::checkDeadlock() const {
               "`";
       if (at.line)
         text += " line " + std::to_string(at.line);
-      text += ";";
+      text += ';';
     }
+    if (!first)
+      continue;
     text.pop_back();
     fail(*first, first->blockedAt, {ErrorKind::Deadlock, text});
   }

@@ -41,7 +41,7 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
       prefetch(order[i + kAhead]);
     execute(*entry.sm, *entry.request, end);
   }
-  if (failed)
+  if (failed && failed->error)
     throw Error(*failed->error);
   for (std::unique_ptr<Sm> &sm : sms)
     sm->endExchange();
