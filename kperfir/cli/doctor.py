@@ -139,10 +139,11 @@ def check_simt() -> Finding:
         capture = Path(folder) / "probe.kpf"
         _child("-m", "kperfir.cli.probe", str(capture), TRITON_CACHE_DIR=folder)
         timeline = load(capture)
-        spans, cycles = len(timeline.spans), int(timeline.launches["cycles"].iloc[0])
-    if not spans:
-        return Finding("failed", "the kernel ran, but its timeline is empty", "report this as a bug, with this output")
-    return Finding("ok", f"a kernel ran in {cycles} simulated cycles; {spans} spans decoded")
+        spans, cycles = len(timeline.spans), timeline.launches["cycles"].tolist()
+    if not spans or not cycles:
+        detail = "; ".join(["the kernel ran, but its timeline is empty", *timeline.notes])
+        return Finding("failed", detail, "report this as a bug, with this output")
+    return Finding("ok", f"a kernel ran in {cycles[0]} simulated cycles; {spans} spans decoded")
 
 
 CHECKS: dict[str, Callable[[], Finding]] = {

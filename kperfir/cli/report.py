@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kperfir.cli.captures import exit_code, files_argument, print_notes
-from kperfir.cli.table import Column, bar, console, count, percent, print_table
+from kperfir.cli.table import Column, bar, console, count, counted, percent, print_table
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | 
         "kperfir_report": JSON_VERSION,
         "files": timeline.metadata["files"],
         "notes": timeline.notes,
+        "bounds": _bounds(timeline),
         "dropped": int(timeline.launches["dropped"].sum()),
         "by": by,
         "sort": sort,
@@ -132,6 +133,16 @@ def _chosen_kernels(timeline: Timeline, pattern: str) -> list[str]:
     return chosen
 
 
+def _bounds(timeline: Timeline) -> list[dict[str, int]]:
+    """How much was to be kept, as the captures say; one entry where they agree."""
+    bounds: list[dict[str, int]] = []
+    for capture in timeline.captures:
+        of_capture = capture.process.get("bounds")
+        if of_capture and of_capture not in bounds:
+            bounds.append(of_capture)
+    return bounds
+
+
 def _known(value: float) -> float | None:
     return None if value != value else float(value)
 
@@ -154,6 +165,10 @@ def _print(report: dict[str, Any]) -> None:
     out = console()
     for note in report["notes"]:
         out.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+    for bounds in report["bounds"]:
+        kept, size = bounds["launches_per_kernel"], bounds["file_bytes"] / (1 << 20)
+        text = f"bounds: at most {counted(kept, 'launch', 'launches')} of each kernel, {size:,.4g} MiB a file"
+        out.print(Text(text, style="dim"), soft_wrap=True)
     if not report["kernels"]:
         out.print("no launch was recorded")
     for kernel in report["kernels"]:

@@ -84,9 +84,9 @@ def count(value: float) -> str:
     return "-" if value != value else f"{round(value):,}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """``1 frame``, ``2 frames``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def percent(share: float) -> str:

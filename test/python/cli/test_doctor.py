@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kperfir.cli import doctor
 from kperfir.cli.doctor import CHECKS, Finding
 from kperfir.errors import PluginError
+from support.synthetic import CaptureShape, write_matmul_capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +62,22 @@ def test_child_that_dies_is_a_finding(
     answer = kperfir("doctor")
     assert answer.code == 1
     assert "killed by signal 6" in answer.out
+
+
+def test_capture_without_a_launch_is_a_finding(
+    kperfir: Callable[..., Answer],
+    only: Callable[[Callable[[], Finding]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def child(*arguments: str, **environment: str) -> str:
+        write_matmul_capture(Path(arguments[-1]), CaptureShape(launches=0))
+        return ""
+
+    monkeypatch.setattr(doctor, "_child", child)
+    only(doctor.check_simt)
+    answer = kperfir("doctor")
+    assert answer.code == 1
+    assert "its timeline is empty" in answer.out
 
 
 def test_unknown_variable_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

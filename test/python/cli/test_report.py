@@ -43,6 +43,7 @@ def test_json_has_launches_sms_and_notes(kperfir: Callable[..., Answer], whole: 
     assert report["kperfir_report"] == 1
     assert report["files"] == [str(whole)]
     assert report["notes"][0].startswith("simulated: ")
+    assert report["bounds"] == [{"launches_per_kernel": 16, "file_bytes": 256 << 20}]
     (kernel,) = report["kernels"]
     assert [launch["launch"] for launch in kernel["launches"]] == [0, 1]
     assert {sm["sm"] for sm in kernel["sms"]} == {0, 1}
@@ -51,6 +52,7 @@ def test_json_has_launches_sms_and_notes(kperfir: Callable[..., Answer], whole: 
 def test_text_says_notes_first_then_the_regions_nested(kperfir: Callable[..., Answer], whole: Path) -> None:
     lines = kperfir("report", whole).out.splitlines()
     assert lines[0] == "note: simulated: times come from the SIMT device's timing model, not from a GPU"
+    assert "bounds: at most 16 launches of each kernel, 256 MiB a file" in lines
     assert "matmul_kernel" in lines
     assert any("on a100 (simulated)" in line for line in lines)
     table = [line for line in lines if "kernel.py:" in line]
