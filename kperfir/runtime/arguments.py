@@ -56,9 +56,10 @@ class Parameters:
         if storage is not None:
             self.storages.append(storage)
 
-    def add_scratch(self, buffer: object, name: str) -> None:
-        """Append a pointer to memory that the user has not passed; None is the null pointer."""
-        self.values.append(struct.pack("<Q", address_of(buffer, name)))
+    def add_scratch(self, buffer: object, name: str, alignment: int = 1) -> None:
+        """Append a pointer, rounded up to `alignment`, to memory that the user has not passed; None is null."""
+        address = address_of(buffer, name)
+        self.values.append(struct.pack("<Q", address + -address % alignment))
         storage = storage_of(buffer, name)
         if storage is not None:
             self.scratch.append(storage)

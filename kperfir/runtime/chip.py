@@ -19,6 +19,8 @@ from kperfir.errors import DeviceError
 _FIRST_INDEX = 0x53000000
 _INDEX_MASK = 0x00FFFFFF
 _DRAM_CHANNEL_BITS = 128
+# The chip that an architecture stands for.
+_CHIP_OF_ARCH = {"sm_80": "a100", "sm_90": "h100"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,12 @@ def chip_names() -> list[str]:
 
 
 def load_chip(name: str) -> Chip:
-    """Return the chip called `name`, or the one that the JSON file `name` describes.
+    """Return the chip called `name`, that of the architecture `name`, or the one that the JSON file `name` describes.
 
     Raises:
         DeviceError: ``unknown-chip``.
     """
+    name = _CHIP_OF_ARCH.get(name, name)
     packaged = resources.files("kperfir.runtime") / "chips" / f"{name}.json"
     source = Path(name) if name.endswith(".json") else packaged
     try:
@@ -91,6 +94,6 @@ def load_chip(name: str) -> Chip:
             what="the SIMT device cannot model this chip",
             where="TRITON_KPERF_SIMT_CHIP",
             found=f"{name!r} ({error})",
-            expected=f"{', '.join(chip_names())}, or the name of a JSON file",
+            expected=f"{', '.join([*chip_names(), *_CHIP_OF_ARCH])}, or the name of a JSON file",
             fix="name one of those",
         ) from None

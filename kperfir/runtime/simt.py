@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kperfir.errors import DeviceError
 from kperfir.runtime import simulated_time
 from kperfir.runtime.arguments import Parameters, pack
-from kperfir.runtime.arrays import Storage
+from kperfir.runtime.arrays import Storage, address_of
 from kperfir.runtime.device import HostBuffer
 from kperfir.runtime.memory import LiveArrays, describe_fault, merged
 from kperfir.runtime.tensor_map import fill_tiled
@@ -156,8 +156,11 @@ class SimtLauncher:
             size = getattr(metadata, f"{kind}_scratch_size")
             alignment = getattr(metadata, f"{kind}_scratch_align")
             buffer = allocate(ctas * size, alignment, stream) if size and ctas else None
+            if buffer is not None and address_of(buffer, f"{kind} scratch") % alignment:
+                # Written for GPU memory, which is aligned anyway; the CPU's is to less.
+                buffer = allocate(ctas * size + alignment, alignment, stream)
             buffers.append(buffer)
-            parameters.add_scratch(buffer, f"{kind} scratch")
+            parameters.add_scratch(buffer, f"{kind} scratch", alignment)
         return buffers
 
 

@@ -152,7 +152,8 @@ static void prepareClusters(Launch &launch, const Program &program) {
     reject(program, std::to_string(size) + " CTAs per cluster; at most 16");
   launch.usesClusters = size > 1;
   for (const MicroOp &op : program.ops)
-    launch.usesClusters |= op.latency == LatencyClass::Cluster;
+    launch.usesClusters |=
+        op.latency == LatencyClass::Cluster || op.opcode == Opcode::Mapa;
 }
 
 Device::Device(const DeviceOptions &options)

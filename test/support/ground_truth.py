@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kperfir.runtime.simt import FinishedLaunch
     from support.launch import ProfiledRun
 
@@ -26,8 +28,12 @@ INSTRUCTIONS = {
     "store": re.compile(r"\bst\.global"),
     "atomic": re.compile(r"\b(atom|red)\S*\.global"),
     "async_copy": re.compile(r"\bcp\.async\.(c[ag]|mbarrier)\."),
-    "async_wait": re.compile(r"\bcp\.async\.wait_(group|all)"),
+    "async_wait": re.compile(r"\bcp\.async\.(bulk\.)?wait_(group|all)"),
     "dot": re.compile(r"\bmma\.sync"),
+    "wgmma": re.compile(r"\bwgmma\.mma_async"),
+    "wgmma_wait": re.compile(r"\bwgmma\.wait_group"),
+    "tma": re.compile(r"\bcp\.(reduce\.)?async\.bulk\.tensor"),
+    "mbarrier_wait": re.compile(r"\bmbarrier\.(try|test)_wait"),
 }
 
 
@@ -105,12 +111,12 @@ def _assert_one_meaning_per_pc(placed: pd.DataFrame) -> None:
     assert twice.empty, f"one instruction, several meanings:\n{twice}"
 
 
-def check_enclosure(run: ProfiledRun, *, merged_code: bool = False) -> dict[str, int]:
+def check_enclosure(run: ProfiledRun, *, merged_code: bool = False, without: Collection[str] = ()) -> dict[str, int]:
     """Assert that regions and the instructions they are named after lie where each other say.
 
     Every load, store, atomic, copy, wait and matrix instruction that a warp executes between its first and last stamp
     is inside a span of its kind and of its source line, and every such span holds one. Lines are not compared where
-    LLVM may have `merged_code` of several lines.
+    LLVM may have `merged_code` of several lines. Kinds `without` are left out.
 
     Returns:
         The number of instructions per kind.
@@ -131,7 +137,7 @@ def check_enclosure(run: ProfiledRun, *, merged_code: bool = False) -> dict[str,
     for (cta, warp), of_warp in spans.groupby(["cta", "warp"], sort=False):
         mine = events[(events["cta"] == cta) & (events["warp"] == warp)]
         mine = mine[mine["issue"].between(of_warp["start_cycles"].min(), of_warp["end_cycles"].max())]
-        for kind in INSTRUCTIONS:
+        for kind in INSTRUCTIONS.keys() - set(without):
             issued, around = mine[mine["kind"] == kind], of_warp[of_warp["kind"] == kind]
             what = f"cta {cta} warp {warp}: {kind}"
             span = _assert_enclosed(issued, around, what)

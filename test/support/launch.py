@@ -50,9 +50,10 @@ class ProfiledRun(Run):
 
 
 @contextlib.contextmanager
-def simt(*, scheduler_seed: int = 0, threads: int = 1) -> Iterator[SimtDriver]:
+def simt(*, scheduler_seed: int = 0, threads: int = 1, chip: str = "a100") -> Iterator[SimtDriver]:
     """The SIMT device as Triton's driver, nothing instrumented."""
-    selection = Selection(resolve({}, device="simt", simt_seed=scheduler_seed, simt_threads=threads))
+    options = resolve({}, device="simt", simt_seed=scheduler_seed, simt_threads=threads, simt_chip=chip)
+    selection = Selection(options)
     selection.install()
     try:
         driver = active_simt_driver()
@@ -62,10 +63,10 @@ def simt(*, scheduler_seed: int = 0, threads: int = 1) -> Iterator[SimtDriver]:
         selection.uninstall()
 
 
-def run_plain(workload: Workload, *, seed: int = 0, scheduler_seed: int = 0, log: bool = False) -> Run:
-    """Launch `workload` uninstrumented; `seed` makes its arguments."""
+def run_plain(workload: Workload, *, seed: int = 0, log: bool = False, **device: Any) -> Run:
+    """Launch `workload` uninstrumented; `seed` makes its arguments, `device` are options of `simt`."""
     arguments = workload.arguments(seed)
-    with simt(scheduler_seed=scheduler_seed) as driver:
+    with simt(**device) as driver:
         compiled, launch = _launch(workload, arguments, driver, log=log)
     return Run(arguments, compiled, launch)
 

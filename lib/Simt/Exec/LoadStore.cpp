@@ -71,11 +71,7 @@ void Sm::load(Warp &warp, const MicroOp &op, LaneMask active) {
   case Space::Shared:
     return loadShared(warp, op, active, addresses);
   case Space::SharedCluster:
-    if (LaneMask remote = splitRemote(warp, active, addresses)) {
-      accessRemote(warp, op, remote, addresses, {});
-      active &= ~remote;
-    }
-    return active ? loadShared(warp, op, active, addresses) : void();
+    return loadCluster(warp, op, active, addresses);
   case Space::Local:
     return accessLocal(warp, op, active, addresses);
   case Space::Param:
@@ -86,12 +82,12 @@ void Sm::load(Warp &warp, const MicroOp &op, LaneMask active) {
   // Lanes may address different spaces; the slowest decides when all are ready.
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kSharedWindow)) {
     active &= ~lanes;
-    if (LaneMask remote = splitRemote(warp, lanes, addresses)) {
-      accessRemote(warp, op, remote, addresses, {});
-      lanes &= ~remote;
-    }
-    if (lanes)
-      loadShared(warp, op, lanes, addresses);
+    if (active && splitRemote(warp, lanes, addresses))
+      fail(warp, warp.pc - 1,
+           {ErrorKind::Unsupported,
+            "a load from another CTA's shared memory and from another space at "
+            "once"});
+    loadCluster(warp, op, lanes, addresses);
   }
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kLocalWindow)) {
     accessLocal(warp, op, lanes, addresses);
@@ -103,6 +99,18 @@ void Sm::load(Warp &warp, const MicroOp &op, LaneMask active) {
   }
   if (active)
     loadGlobal(warp, op, active, addresses);
+}
+
+/// Shared memory of this CTA or of others.
+void Sm::loadCluster(Warp &warp, const MicroOp &op, LaneMask active,
+                     Addresses &addresses) {
+  LaneMask remote =
+      launch.usesClusters ? splitRemote(warp, active, addresses) : 0;
+  if (active & ~remote)
+    loadShared(warp, op, active & ~remote, addresses);
+  // Last: the result is there when these lanes have it.
+  if (remote)
+    accessRemote(warp, op, remote, addresses, {});
 }
 
 void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {

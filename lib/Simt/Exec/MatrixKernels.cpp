@@ -292,13 +292,13 @@ void multiply(const MmaOperands &operands) {
 // Selection
 //===----------------------------------------------------------------------===//
 
-template <typename Element, unsigned M, unsigned K>
+template <typename A, typename B, unsigned M, unsigned K>
 MmaKernel floating(const MmaShape &shape) {
   bool halfD = shape.typeD == Type::F16, halfC = shape.typeC == Type::F16;
   if (halfD && halfC)
-    return multiply<Element, Element, Float16, Float16, M, K>;
+    return multiply<A, B, Float16, Float16, M, K>;
   if (!halfD && !halfC)
-    return multiply<Element, Element, Float32, Float32, M, K>;
+    return multiply<A, B, Float32, Float32, M, K>;
   return nullptr;
 }
 
@@ -323,15 +323,11 @@ MmaKernel integerBySign(const MmaShape &shape) {
 template <unsigned M, unsigned K> MmaKernel float8(const MmaShape &shape) {
   using E4M3 = Float8<e4m3ToFloat>;
   using E5M2 = Float8<e5m2ToFloat>;
-  if (shape.typeD != Type::F32 || shape.typeC != Type::F32)
-    return nullptr;
   if (shape.typeA == Type::E4M3)
-    return shape.typeB == Type::E4M3
-               ? multiply<E4M3, E4M3, Float32, Float32, M, K>
-               : multiply<E4M3, E5M2, Float32, Float32, M, K>;
-  return shape.typeB == Type::E4M3
-             ? multiply<E5M2, E4M3, Float32, Float32, M, K>
-             : multiply<E5M2, E5M2, Float32, Float32, M, K>;
+    return shape.typeB == Type::E4M3 ? floating<E4M3, E4M3, M, K>(shape)
+                                     : floating<E4M3, E5M2, M, K>(shape);
+  return shape.typeB == Type::E4M3 ? floating<E5M2, E4M3, M, K>(shape)
+                                   : floating<E5M2, E5M2, M, K>(shape);
 }
 
 MmaKernel findDouble(const MmaShape &shape) {
@@ -359,18 +355,18 @@ MmaKernel find(const MmaShape &shape) {
   switch (shape.typeA) {
   case Type::F16:
     return !m16            ? nullptr
-           : shape.k == 16 ? floating<Half, 16, 16>(shape)
-           : shape.k == 8  ? floating<Half, 16, 8>(shape)
+           : shape.k == 16 ? floating<Half, Half, 16, 16>(shape)
+           : shape.k == 8  ? floating<Half, Half, 16, 8>(shape)
                            : nullptr;
   case Type::BF16:
     return !m16            ? nullptr
-           : shape.k == 16 ? floating<BFloat, 16, 16>(shape)
-           : shape.k == 8  ? floating<BFloat, 16, 8>(shape)
+           : shape.k == 16 ? floating<BFloat, BFloat, 16, 16>(shape)
+           : shape.k == 8  ? floating<BFloat, BFloat, 16, 8>(shape)
                            : nullptr;
   case Type::TF32:
     return !m16           ? nullptr
-           : shape.k == 8 ? floating<Tf32, 16, 8>(shape)
-           : shape.k == 4 ? floating<Tf32, 16, 4>(shape)
+           : shape.k == 8 ? floating<Tf32, Tf32, 16, 8>(shape)
+           : shape.k == 4 ? floating<Tf32, Tf32, 16, 4>(shape)
                           : nullptr;
   case Type::S8:
   case Type::U8:
@@ -386,7 +382,10 @@ MmaKernel find(const MmaShape &shape) {
     return m16 && shape.k == 32 ? integerBySign<4, 16, 32>(shape) : nullptr;
   case Type::E4M3:
   case Type::E5M2:
-    return m16 && shape.k == 32 ? float8<16, 32>(shape) : nullptr;
+    return !m16            ? nullptr
+           : shape.k == 32 ? float8<16, 32>(shape)
+           : shape.k == 16 ? float8<16, 16>(shape)
+                           : nullptr;
   case Type::F64:
     return findDouble(shape);
   default:

@@ -199,6 +199,8 @@ private:
   void executeMemory(Warp &warp, const MicroOp &op, LaneMask active);
   void load(Warp &warp, const MicroOp &op, LaneMask active);
   void store(Warp &warp, const MicroOp &op, LaneMask active);
+  void loadCluster(Warp &warp, const MicroOp &op, LaneMask active,
+                   Addresses &addresses);
   void loadShared(Warp &warp, const MicroOp &op, LaneMask active,
                   const Addresses &addresses);
   void storeShared(Warp &warp, const MicroOp &op, LaneMask active,

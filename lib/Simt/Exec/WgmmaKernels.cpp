@@ -44,11 +44,18 @@ struct Half {
   static constexpr unsigned kK = 16;
   using Value = float;
   static void expand(const uint8_t *from, float *to) {
+#ifdef __F16C__
+    for (unsigned i = 0; i < kK; i += 8)
+      _mm256_storeu_ps(to + i,
+                       _mm256_cvtph_ps(_mm_loadu_si128(
+                           reinterpret_cast<const __m128i *>(from + 2 * i))));
+#else
     for (unsigned i = 0; i < kK; ++i) {
       uint16_t bits;
       __builtin_memcpy(&bits, from + 2 * i, sizeof bits);
       to[i] = halfToFloat(bits);
     }
+#endif
   }
 };
 

@@ -104,6 +104,27 @@ def test_writes_to_the_other_cta(what: str) -> None:
     assert np.array_equal(out, (np.arange(4) ^ 1)[:, None] * 256 + np.arange(32))
 
 
+@pytest.mark.parametrize("space", ["shared::cluster", "generic"])
+def test_load_from_both_ctas_at_once(space: str) -> None:
+    out = np.zeros((2, 32), np.uint32)
+    load = {
+        "shared::cluster": "ld.shared::cluster.u32 %r11, [%r10];",
+        "generic": "cvt.u64.u32 %rd11, %r10; cvta.shared::cluster.u64 %rd11, %rd11; ld.u32 %r11, [%rd11];",
+    }[space]
+    body = f"""
+      shl.b32 %r8, %r0, 2; add.u32 %r8, %r8, %r1; shl.b32 %r9, %r6, 8; add.u32 %r9, %r9, %r0; st.shared.u32 [%r8], %r9;
+      {CLUSTER_BARRIER}
+      and.b32 %r9, %r0, 1; mapa.shared::cluster.u32 %r10, %r8, %r9;
+      {load}
+      shfl.sync.bfly.b32 %r12, %r11, 1, 31, -1; add.u32 %r11, %r11, %r12;
+      st.global.u32 [%rd10], %r11;
+      {CLUSTER_BARRIER}
+    """
+    run(body, out, clusters=1)
+    lane = np.arange(32)
+    assert np.array_equal(out, np.tile(256 + lane + (lane ^ 1), (2, 1)))
+
+
 def test_atomic_of_another_cta_returns_what_was_there() -> None:
     out = np.zeros((2, 32), np.uint32)
     body = f"""

@@ -117,6 +117,13 @@ def test_cta_that_does_not_fit_names_the_resource() -> None:
         assert limiter in caught.value.message
 
 
+def test_estimate_of_registers_leaves_room_for_one_cta() -> None:
+    loads = "".join(f"ld.volatile.global.u32 %r{i}, [%rd0];" for i in range(1, 90))
+    uses = "".join(f"add.u32 %r1, %r1, %r{i};" for i in range(2, 90))
+    result = ptx_lab.run(loads + uses + "st.global.u32 [%rd0], %r1;", np.zeros(1, np.uint32), threads=1024, registers=0)
+    assert result.occupancy == 1
+
+
 def test_bad_chip_is_refused() -> None:
     with pytest.raises(ValueError, match=r"chip file|JSON"):
         simt.Device("{}")

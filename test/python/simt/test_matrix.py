@@ -7,6 +7,7 @@ import pytest
 from kperfir._native import simt
 
 from support import ptx_lab
+from support.float8 import encode8
 
 LANES = np.arange(32)
 GROUP, THREAD = LANES // 4, LANES % 4
@@ -147,6 +148,44 @@ def test_mma_of_16_bit_floats(kind: str, k: int) -> None:
     for i in range(4):
         got[GROUP + 8 * (i >> 1), 2 * THREAD + (i & 1)] = out[:, i]
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kinds", ["e4m3.e4m3", "e4m3.e5m2", "e5m2.e4m3", "e5m2.e5m2"])
+@pytest.mark.parametrize("k", [16, 32])
+@pytest.mark.parametrize("result", ["f32", "f16"])
+def test_mma_of_8_bit_floats(kinds: str, k: int, result: str) -> None:
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-4, 5, shape) / 2 for shape in ((16, k), (8, k)))
+    c = rng.integers(-8, 9, (16, 8)).astype(np.float32 if result == "f32" else np.float16)
+    kind_a, kind_b = kinds.split(".")
+    bytes_a, bytes_b = encode8(a, kind_a), encode8(b, kind_b)
+
+    def words(matrix: np.ndarray, row: np.ndarray, first: int) -> np.ndarray:
+        return np.ascontiguousarray(matrix[row[:, None], first + 4 * THREAD[:, None] + np.arange(4)]).view(np.uint32)[
+            :, 0
+        ]
+
+    fragment_a = [words(bytes_a, GROUP + 8 * (r % 2), r // 2 * 16) for r in range(k // 8)]
+    fragment_b = [words(bytes_b, GROUP, r * 16) for r in range(k // 16)]
+
+    def sums(matrix: np.ndarray) -> list[np.ndarray]:
+        pairs = [matrix[GROUP[:, None] + 8 * half, 2 * THREAD[:, None] + [0, 1]] for half in range(2)]
+        return list(np.ascontiguousarray(np.concatenate(pairs, axis=1)).view(np.uint32).T)
+
+    registers = np.ascontiguousarray(np.stack([*fragment_a, *fragment_b, *sums(c)], axis=1))
+    count = registers.shape[1]
+    out = np.zeros((32, len(sums(c))), np.uint32)
+    names = [f"%r{20 + i}" for i in range(count)]
+    at = len(fragment_a), len(fragment_a) + len(fragment_b)
+    results = ", ".join(f"%r{40 + i}" for i in range(out.shape[1]))
+    loads = "".join(f"ld.global.u32 {name}, [%rd11+{4 * i}];" for i, name in enumerate(names))
+    body = f"""
+      mul.wide.u32 %rd10, %r0, {4 * count}; add.s64 %rd11, %rd0, %rd10; {loads}
+      mma.sync.aligned.m16n8k{k}.row.col.{result}.{kinds}.{result} {{{results}}}, {{{", ".join(names[: at[0]])}}},
+        {{{", ".join(names[at[0] : at[1]])}}}, {{{", ".join(names[at[1] :])}}};
+    """ + store_words("%rd1", "40", out.shape[1])
+    ptx_lab.run(body, registers, out)
+    assert np.array_equal(out, np.stack(sums((a @ b.T + c).astype(c.dtype)), axis=1))
 
 
 def test_mma_accumulates_in_place() -> None:

@@ -10,6 +10,7 @@ import pytest
 from kperfir._native import simt
 
 from support import ptx_lab
+from support.float8 import FLOAT8, encode8
 from support.tensor_maps import swizzle_address
 
 Array = np.ndarray
@@ -17,20 +18,6 @@ THREADS = 128
 ROWS = 64
 B_AT = 65536  # of B in shared memory; A is at 0
 SHARED = 2 * 65536
-
-# type: bits, encode, bits of the accumulators
-FLOAT8 = {"e4m3": (4, 3, 7), "e5m2": (5, 2, 15)}
-
-
-def encode8(values: Array, kind: str) -> Array:
-    """Exact for the values used here."""
-    exponent_bits, mantissa_bits, bias = FLOAT8[kind]
-    del exponent_bits
-    mantissa, exponent = np.frexp(np.abs(values))
-    fraction = np.round((mantissa * 2 - 1) * (1 << mantissa_bits)).astype(np.int64)
-    biased = (exponent - 1 + bias).astype(np.int64)
-    bits = np.where(values == 0, 0, biased << mantissa_bits | fraction)
-    return (bits | (values < 0) * 0x80).astype(np.uint8)
 
 
 def encode(values: Array, kind: str) -> Array:
