@@ -31,7 +31,7 @@ public:
       fail(key, "is missing");
     const json::Value *source = figure->find("source");
     if (!source || !sources->find(source->string))
-      fail(key, "has no \"source\" that \"sources\" explains");
+      fail(key, R"(has no "source" that "sources" explains)");
     used.insert(key);
     return *figure;
   }
