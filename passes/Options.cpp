@@ -75,6 +75,11 @@ void OptionReader::readChoice(StringRef name, std::string &value,
                 .str();
 }
 
+void OptionReader::readText(StringRef name, std::string &value) {
+  if (std::optional<StringRef> text = take(name))
+    value = text->str();
+}
+
 void OptionReader::readList(StringRef name,
                             SmallVectorImpl<std::string> &values) {
   std::optional<StringRef> text = take(name);

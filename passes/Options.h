@@ -26,6 +26,7 @@ public:
   void readCount(StringRef name, uint32_t &value, uint32_t minimum = 0);
   void readChoice(StringRef name, std::string &value,
                   ArrayRef<StringRef> choices);
+  void readText(StringRef name, std::string &value);
   /// Comma-separated words.
   void readList(StringRef name, SmallVectorImpl<std::string> &values);
 

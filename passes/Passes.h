@@ -21,6 +21,9 @@ namespace mlir::kperf {
 
 using OptionTexts = ArrayRef<std::string>;
 
+std::unique_ptr<Pass> createListOperations(OptionTexts texts);
+std::unique_ptr<Pass> createInsertAt(OptionTexts texts);
+std::unique_ptr<Pass> createRunPolicy(OptionTexts texts);
 std::unique_ptr<Pass> createDropScopes(OptionTexts texts);
 std::unique_ptr<Pass> createInsertScopes(OptionTexts texts);
 std::unique_ptr<Pass> createInsertRegions(OptionTexts texts);
@@ -35,7 +38,7 @@ struct PassEntry {
   std::unique_ptr<Pass> (*create)(OptionTexts);
 };
 
-constexpr size_t kPassCount = 7;
+constexpr size_t kPassCount = 10;
 
 /// All passes, in the order in which a kernel goes through them.
 ArrayRef<PassEntry> listPasses();

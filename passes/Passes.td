@@ -57,6 +57,74 @@ def InsertScopes : Pass<"kperf-insert-scopes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::kperf::KPerfDialect"];
 }
 
+def ListOperations : Pass<"kperf-list-operations", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createListOperations({})";
+  let summary = "List the operations of a kernel for a callback";
+  let description = [{
+    Leaves on the module, as JSON in `kperf.operations`, what `kperfir.passes`
+    shows a callback of each operation of the kernel, in the order of the text:
+    name, kind (what `kperf-insert-regions` would call it), source place, parent,
+    loops around it, partition, results, operands, attributes. Changes nothing
+    else.
+
+    After:
+    ```mlir
+    module attributes {kperf.operations = "..."} {
+    ```
+  }];
+}
+
+def InsertAt : Pass<"kperf-insert-at", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createInsertAt({})";
+  let summary = "Put records where a callback asked for them";
+  let description = [{
+    Numbers are those of the operations in `kperf-list-operations`, which this
+    pass removes; names are escaped as in URLs.
+
+    Options:
+    * `regions` (default none): `first:last:kind:name`, separated by `|`. Of
+      regions around the same operations, the first is the outermost.
+    * `marks` (default none): `operation:before|after:name[:value]`, separated by
+      `|`. A value is `result:<operation>:<n>`, `argument:<operation>:<n>` (0 is
+      a loop's variable) or `parameter:<n>`.
+
+    Before, with `regions=0:0:user:mine marks=1:before:n:parameter:1`:
+    ```mlir
+    tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
+      %x = tt.load %p : !tt.ptr<f32>
+      tt.return
+    }
+    ```
+    After:
+    ```mlir
+    tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
+      kperf.record start "mine" of "tt.load"
+      %x = tt.load %p : !tt.ptr<f32>
+      kperf.record end "mine"
+      kperf.mark "n"(%n : i32)
+      tt.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
+}
+
+def RunPolicy : Pass<"kperf-run-policy", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createRunPolicy({})";
+  let summary = "Let a policy of another library put records into a kernel";
+  let description = [{
+    Loads a shared library that was built with `kperfir/include/kperfir/Policy.h`
+    and calls one of its policies, which inserts `kperf.record` and `kperf.mark`
+    where it likes. A library that was built for another version of that header
+    or another Triton is refused.
+
+    Options:
+    * `library`: path of the shared library, escaped as in URLs.
+    * `policy`: name of the policy in it.
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
+}
+
 def InsertRegions : Pass<"kperf-insert-regions", "::mlir::ModuleOp"> {
   let constructor = "::mlir::kperf::createInsertRegions({})";
   let summary = "Put records around the operations of a kernel";

@@ -15,6 +15,9 @@ ArrayRef<PassEntry> kperf::listPasses() {
   static constexpr PassEntry entries[] = {
       {"kperf-drop-scopes", createDropScopes},
       {"kperf-insert-scopes", createInsertScopes},
+      {"kperf-list-operations", createListOperations},
+      {"kperf-insert-at", createInsertAt},
+      {"kperf-run-policy", createRunPolicy},
       {"kperf-insert-regions", createInsertRegions},
       {"kperf-verify-balance", createVerifyBalance},
       {"kperf-assign-frames", createAssignFrames},

@@ -16,7 +16,7 @@ static bool isTag(NameLoc loc) {
   return loc.getName().getValue().starts_with(kScopePrefix);
 }
 
-static std::string unescape(StringRef text) {
+std::string kperf::unescape(StringRef text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%' && i + 2 < text.size() &&

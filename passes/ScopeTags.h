@@ -52,6 +52,9 @@ private:
   DenseMap<Attribute, Attribute> stripped;
 };
 
+/// Turns `%20` and the like back into what they stand for.
+std::string unescape(StringRef text);
+
 /// A mark of the user's source.
 struct SourceMark {
   std::string name;

@@ -19,21 +19,13 @@ import click
 @click.option("--split-input-file", is_flag=True, help="Parts between '// -----' lines are modules of their own.")
 @click.option("--verify-diagnostics", is_flag=True, help="Check diagnostics against '// expected-error' comments.")
 @click.option("--locations", is_flag=True, help="Print source locations.")
-def command(
-    file: Path, passes: tuple[str, ...], *, split_input_file: bool, verify_diagnostics: bool, locations: bool
-) -> int:
+@click.option("--print-after-all", is_flag=True, help="Print the module to stderr after each pass.")
+@click.option("--timing", is_flag=True, help="Print to stderr how long each pass took.")
+def command(file: Path, passes: tuple[str, ...], **flags: bool) -> int:
     """Run compiler passes on a .ttgir or .mlir FILE and print the result.
 
     docs/passes.md lists the passes. Without --pass the file is parsed, verified and printed.
     """
     from kperfir.compile.opt import OptOptions, run_opt
 
-    return run_opt(
-        OptOptions(
-            file,
-            passes=",".join(passes),
-            split_input_file=split_input_file,
-            verify_diagnostics=verify_diagnostics,
-            locations=locations,
-        )
-    )
+    return run_opt(OptOptions(file, passes=",".join(passes), **flags))

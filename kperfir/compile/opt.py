@@ -14,12 +14,14 @@ import contextlib
 import re
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import hold_output
-from kperfir.compile.pipeline import add_passes
+from kperfir.compile.custom_passes import run_passes
+from kperfir.compile.pipeline import add_passes, parse_pipeline
 from kperfir.compile.plugin import load_plugin
 from kperfir.errors import UsageError
 
@@ -47,6 +49,8 @@ class OptOptions:
         split_input_file: Treat each part between ``// -----`` lines as a module of its own.
         verify_diagnostics: Check what is reported against the file's comments, and print nothing else.
         locations: Print source locations.
+        print_after_all: Print the module to stderr after each pass.
+        timing: Print to stderr how long each pass took.
     """
 
     file: Path
@@ -54,6 +58,8 @@ class OptOptions:
     split_input_file: bool = False
     verify_diagnostics: bool = False
     locations: bool = False
+    print_after_all: bool = False
+    timing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,9 @@ def run_opt(options: OptOptions) -> int:
         ) from None
     failures = 0
     for number, part in enumerate(_split(text, options)):
-        printed, module = _run_part(part, options)
+        said: list[str] = []
+        printed, module = _run_part(part, options, said)
+        sys.stderr.writelines(said)
         if options.verify_diagnostics:
             failures += _verify(part, printed, options.file)
             continue
@@ -112,8 +120,8 @@ def _split(text: str, options: OptOptions) -> Iterator[str]:
         line += part.count("\n")
 
 
-def _run_part(text: str, options: OptOptions) -> tuple[str, str | None]:
-    """What was reported, and the module, unless something failed."""
+def _run_part(text: str, options: OptOptions, said: list[str]) -> tuple[str, str | None]:
+    """What was reported, and the module, unless something failed; `said` gets what passes did."""
     from triton._C.libtriton import amd, ir, nvidia
 
     context = ir.context()
@@ -126,7 +134,7 @@ def _run_part(text: str, options: OptOptions) -> tuple[str, str | None]:
         path = Path(folder) / options.file.name  # Its name shows in the names of regions.
         path.write_text(text, encoding="utf-8")
         with contextlib.suppress(RuntimeError):  # The diagnostics say more.
-            result = _run_passes(path, context, options)
+            result = _run_passes(path, context, options, said)
         printed = output.read().replace(str(path), str(options.file))
     printed = _LOCATION.sub(r"\1:\2:\3:", printed)
     if result is None and not printed:
@@ -134,14 +142,33 @@ def _run_part(text: str, options: OptOptions) -> tuple[str, str | None]:
     return printed, result
 
 
-def _run_passes(path: Path, context: Any, options: OptOptions) -> str:
+def _run_passes(path: Path, context: Any, options: OptOptions, said: list[str]) -> str:
     from triton._C.libtriton import ir
 
     module = ir.parse_mlir_module(str(path), context)
-    if options.passes:
+    module.context = context
+    if options.passes and not (options.print_after_all or options.timing):
         manager = ir.pass_manager(context)
         add_passes(manager, options.passes)
         manager.run(module, "kperfir opt")
+    elif options.passes:
+        _run_one_by_one(module, options, said)
+    return _print(module, options)
+
+
+def _run_one_by_one(module: Any, options: OptOptions, said: list[str]) -> None:
+    """Run each pass by itself, and say what it did. The time is of the pass and the verifier after it."""
+    for call in parse_pipeline(options.passes):
+        start = time.perf_counter()
+        run_passes(module, str(call))
+        milliseconds = 1e3 * (time.perf_counter() - start)
+        if options.print_after_all:
+            said.append(f"// after {call}\n{_print(module, options)}\n")
+        if options.timing:
+            said.append(f"// {milliseconds:9.3f} ms  {call}\n")
+
+
+def _print(module: Any, options: OptOptions) -> str:
     text: str = module.str() if options.locations else module.str_nodebug()
     return text
 

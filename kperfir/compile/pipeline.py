@@ -35,6 +35,21 @@ class PassCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Passes in the order in which they run; its text is what `parse` reads."""
+
+    calls: tuple[PassCall, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Pipeline:
+        """See `parse_pipeline`."""
+        return cls(tuple(parse_pipeline(text)))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.calls))
+
+
+@dataclass(frozen=True, slots=True)
 class Pipelines:
     """The pipelines of a kernel, one for each point of Triton's compilation at which kperfir acts.
 

@@ -22,10 +22,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import attempt, parse_module
+from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.refusal import PROTON, announce
 from kperfir.errors import KPerfWarning, UsageError
+from kperfir.passes import custom
 from kperfir.runtime.patches import Patches
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class TritonHook:
         self._lowering = threading.local()
         self.front_end = FrontEnd()
         self._wraps_builder = False
+        self.passes = PassWrappers(self._patches)
 
     def install(self) -> None:
         """Load the plugin and take part in Triton's compilation.
@@ -74,11 +77,13 @@ class TritonHook:
         self._patches.replace(knobs.runtime, "add_stages_inspection_hook", self._hook_stages)
         for name, backend in (("nvidia", nvidia), ("amd", amd)):
             self._patches.replace(backend, "instrument", self._wrap_points(backend.instrument, name))
+        self.passes.wrap(custom.current())
 
     def uninstall(self) -> None:
         """Undo `install`."""
         self._patches.undo()
         self._wraps_builder = False
+        self.passes.forget()
 
     def wrap_builder(self, wrappers: dict[str, Wrapper]) -> None:
         """Wrap methods of the front end's builder until `uninstall`. Called for every scope: does it once."""
@@ -95,7 +100,8 @@ class TritonHook:
         """Triton's stages hook: without arguments, the cache key; with arguments, the stages to change."""
         if not arguments:
             before = self._previous() if self._previous else ("", "")
-            return before[0] + self._key, before[1] + self._key
+            key = self._key + custom.current().key
+            return before[0] + key, before[1] + key
         if self._previous:
             self._previous(*arguments)
         Compilation(self, stages=arguments[1], options=arguments[2]).take_part()
@@ -141,6 +147,7 @@ class Compilation:
         self.options = options
         self.has_scopes = False  # The source has scopes or marks, and the front end left them in.
         self.hides_scopes = False  # It has scopes, but there are no locations to hold them.
+        self.custom = custom.current()
         self._plain = dict(stages)
         self._module: Any = None  # The instrumented module, if there is one.
         self._pristine = ""  # Text of the module before that.
@@ -167,11 +174,36 @@ class Compilation:
 
     def _run_ttir(self, source: Any, metadata: dict[str, Any]) -> Any:
         self._leave_front_end(source)
-        return self._plain["ttir"](source, metadata)
+        return self._run_customised("ttir", source, metadata)
 
     def _run_ttgir(self, source: Any, metadata: dict[str, Any]) -> Any:
         self._leave_front_end(source)  # A Gluon kernel comes from there directly.
-        return self._instrument(self._plain["ttgir"](source, metadata))
+        return self._instrument(self._run_customised("ttgir", source, metadata))
+
+    def _run_customised(self, name: str, source: Any, metadata: dict[str, Any]) -> Any:
+        """Run a stage with the user's patches and pipelines; if one of those fails, without them."""
+        stage = self._plain[name]
+        pipelines = [text for where, text in self.custom.pipelines if where == name]
+        if not (self.custom.patches or pipelines) or not self._is_selected(source):
+            return stage(source, metadata)
+        pristine, context, trial = source.str(), source.context, dict(metadata)
+
+        def run() -> Any:
+            module = self.hook.passes.run_stage(lambda: stage(source, trial), self.custom)
+            for pipeline in pipelines:
+                run_passes(module, pipeline)
+            return module
+
+        module, failure = attempt(run)
+        if failure is not None:
+            warnings.warn(
+                f"the passes that the program added to stage {name} are left out of this kernel: {failure}",
+                KPerfWarning,
+                stacklevel=2,
+            )
+            return stage(parse_module(pristine, context), metadata)
+        metadata.update(trial)
+        return module
 
     def _leave_front_end(self, module: Any) -> None:
         """A kernel that is not recorded goes on as if its source had no scopes."""
@@ -179,7 +211,7 @@ class Compilation:
             return
         self.hook.front_end.compilation = None
         if self.has_scopes and not self._is_selected(module):
-            _run_passes(module, "kperf-drop-scopes")
+            run_passes(module, "kperf-drop-scopes")
 
     def _is_selected(self, module: Any) -> bool:
         options = self.hook.options
@@ -207,7 +239,7 @@ class Compilation:
                 stacklevel=2,
             )
 
-        self._module, failure = attempt(lambda: _run_passes(module, self.hook.pipelines.ttgir))
+        self._module, failure = attempt(lambda: instrument(module, self.hook.pipelines.ttgir, self.custom))
         if failure is None:
             return module
         return self._give_up(failure, module.context)
@@ -249,16 +281,7 @@ class Compilation:
         self._reason = reason
         announce(self._kernel, reason)
         plain = parse_module(self._pristine, context)
-        return _run_passes(plain, "kperf-drop-scopes") if "kperf." in self._pristine else plain
-
-
-def _run_passes(module: Any, pipeline: str) -> Any:
-    from triton._C.libtriton import ir
-
-    manager = ir.pass_manager(module.context)
-    add_passes(manager, pipeline)
-    manager.run(module, "kperfir")
-    return module
+        return run_passes(plain, "kperf-drop-scopes") if "kperf." in self._pristine else plain
 
 
 _hooks: list[TritonHook] = []
@@ -283,6 +306,12 @@ def install(options: Options) -> None:
     hook = TritonHook(options)
     hook.install()
     _hooks.append(hook)
+
+
+def refresh() -> None:
+    """What `kperfir.passes` has registered changed."""
+    for hook in _hooks:
+        hook.passes.wrap(custom.current())
 
 
 def takes_part(options: Any, kind: str) -> bool:

@@ -1,0 +1,241 @@
+"""What a program adds to kperfir's part of a compilation: callbacks, pipelines, patches around Triton's passes.
+
+Owns the registry and what of it enters Triton's cache key. `kperfir.compile.triton_hook` runs it: it is the only module
+that changes how Triton compiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import inspect
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from kperfir.compile.pipeline import PassCall, Pipeline
+from kperfir.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kperfir.passes.view import Kernel
+
+    Callback = Callable[[Kernel], None]
+
+STAGES = ("ttir", "ttgir")
+
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class PassPatch:
+    """Pipelines around a pass of Triton's; a text may be empty."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """All that is in force. Replaced as a whole when something changes, so that a compilation sees one state.
+
+    Attributes:
+        callbacks: Asked for regions and marks, in this order.
+        automatic: Whether regions are made without being asked for too.
+        pipelines: Stage and pipeline, in the order of their registration.
+        patches: By the full name of the pass, such as ``ttgpuir.add_pipeline``.
+        key: Tells states apart, for Triton's cache; empty where nothing is in force.
+    """
+
+    callbacks: tuple[Callback, ...] = ()
+    automatic: bool = True
+    pipelines: tuple[tuple[str, str], ...] = ()
+    patches: tuple[tuple[str, PassPatch], ...] = ()
+    key: str = ""
+
+
+_current = Custom()
+
+
+def current() -> Custom:
+    """What is in force."""
+    return _current
+
+
+@contextlib.contextmanager
+def use(callback: Callback, *, automatic: bool = True) -> Iterator[None]:
+    """Ask `callback` for the regions and marks of each kernel that is recorded, until the block ends.
+
+    It is called once per compilation, with a `Kernel`, at the end of the ``ttgir`` stage. What it raises costs the
+    kernel its records, with a warning, and nothing else.
+
+    Args:
+        callback: Called with a `Kernel`.
+        automatic: False leaves out the regions that kperfir makes by itself.
+    """
+    before = current()
+    _change(callbacks=(*before.callbacks, callback), automatic=before.automatic and automatic)
+    try:
+        yield
+    finally:
+        left = list(current().callbacks)
+        left.remove(callback)
+        _change(callbacks=tuple(left), automatic=before.automatic)
+
+
+def add_pipeline(stage: str, pipeline: str | Pipeline | PassCall) -> None:
+    """Run `pipeline` at the end of a stage of every kernel that is recorded: before kperfir's own passes.
+
+    Args:
+        stage: ``ttir`` or ``ttgir``.
+        pipeline: Passes of kperfir's or of another plugin that is loaded.
+
+    Raises:
+        UsageError: ``no-such-stage``, ``bad-pipeline``.
+    """
+    if stage not in STAGES:
+        raise UsageError(
+            "no-such-stage", what="there is no such stage", found=stage, expected=f"one of {', '.join(STAGES)}"
+        )
+    _change(pipelines=(*current().pipelines, (stage, _checked(pipeline))))
+
+
+def remove_pipeline(stage: str, pipeline: str | Pipeline | PassCall) -> None:
+    """Undo `add_pipeline`.
+
+    Raises:
+        UsageError: ``not-added``.
+    """
+    left = list(current().pipelines)
+    entry = (stage, _checked(pipeline))
+    if entry not in left:
+        raise UsageError("not-added", what="there is no such pipeline at that stage", found=f"{stage}: {entry[1]}")
+    left.remove(entry)
+    _change(pipelines=tuple(left))
+
+
+def patch(pass_name: str, *, before: str | Pipeline | PassCall = "", after: str | Pipeline | PassCall = "") -> None:
+    """Run pipelines before or after a pass of Triton's, of every kernel that is recorded.
+
+    Args:
+        pass_name: As Triton's Python bindings call it: ``pipeline``, ``ttgpuir.pipeline`` or ``ttgpuir.add_pipeline``.
+        before: Pipeline to run before it; replaces an earlier one, as `after` does.
+        after: Pipeline to run after it.
+
+    Raises:
+        UsageError: ``unknown-pass``, or ``ambiguous-pass`` where several modules have one of that name;
+            ``bad-pipeline``.
+    """
+    name = _full_name(pass_name)
+    others = tuple(entry for entry in current().patches if entry[0] != name)
+    _change(patches=(*others, (name, PassPatch(_checked(before), _checked(after)))))
+
+
+def unpatch(pass_name: str) -> None:
+    """Undo `patch`.
+
+    Raises:
+        UsageError: ``not-patched``, ``unknown-pass``.
+    """
+    name = _full_name(pass_name)
+    left = tuple(entry for entry in current().patches if entry[0] != name)
+    if len(left) == len(current().patches):
+        raise UsageError("not-patched", what="nothing is patched around that pass", found=name)
+    _change(patches=left)
+
+
+def triton_passes() -> dict[str, tuple[Any, str]]:
+    """Of each pass of Triton's, by its full name such as ``ttgpuir.add_pipeline``: module, and its name in that."""
+    from triton._C.libtriton import amd, nvidia, passes
+
+    found: dict[str, tuple[Any, str]] = {}
+    for prefix, root in (("", passes), ("nvidia.", nvidia.passes), ("amd.", amd.passes)):
+        for group, module in vars(root).items():
+            if not isinstance(module, ModuleType) or group == "plugin":
+                continue
+            for name in dir(module):
+                if name.startswith("add_"):
+                    found[f"{prefix}{group}.{name}"] = (module, name)
+    return found
+
+
+def policy_flags() -> list[str]:
+    """Flags of a C++ compiler that make a policy's shared library (kperfir/Policy.h).
+
+    The headers of LLVM and MLIR 23.1 are not among them: add ``-isystem`` and where they are.
+    """
+    import kperfir
+    from kperfir.compile.abi import installed_libtriton
+
+    libtriton = installed_libtriton()
+    headers = Path(kperfir.__path__[0]) / "include"
+    return [
+        *("-std=c++20", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-rtti", "-fno-exceptions", "-UNDEBUG"),
+        f"-I{headers}",
+        f"-isystem{libtriton.parent.parent / 'include'}",
+        str(libtriton),
+    ]
+
+
+def run_policy(library: Path | str, policy: str) -> PassCall:
+    """The pass that runs `policy` of a shared library, for `add_pipeline` and `patch`."""
+    path = quote(str(Path(library).resolve()))
+    return PassCall("kperf-run-policy", (f"library={path}", f"policy={policy}"))
+
+
+def _full_name(text: str) -> str:
+    names = list(triton_passes())
+    group, _, short = text.replace("-", "_").rpartition(".")
+    short = short if short.startswith("add_") else f"add_{short}"
+    matching = [name for name in names if name.endswith(f".{short}") and name.rpartition(".")[0].endswith(group)]
+    exact = [name for name in matching if name == f"{group}.{short}"]
+    if len(matching) == 1 or exact:
+        return (exact or matching)[0]
+    close = difflib.get_close_matches(short, [name.rpartition(".")[2] for name in names], n=3)
+    raise UsageError(
+        "ambiguous-pass" if matching else "unknown-pass",
+        what="several passes of Triton's have that name" if matching else "Triton has no such pass",
+        where="kperfir.passes.patch",
+        found=text,
+        expected=", ".join(matching or close) or "a name of kperfir.passes.custom.triton_passes()",
+        fix="give the module too, as in ttgpuir.pipeline" if matching else "",
+    )
+
+
+def _checked(pipeline: str | Pipeline | PassCall) -> str:
+    return str(Pipeline.parse(str(pipeline)))
+
+
+def _change(**changes: Any) -> None:
+    global _current
+    with _lock:
+        state = {name: getattr(_current, name) for name in ("callbacks", "automatic", "pipelines", "patches")} | changes
+        if not state["callbacks"]:
+            state["automatic"] = True
+        empty = not (state["callbacks"] or state["pipelines"] or state["patches"])
+        _current = Custom(**state, key="" if empty else _key(**state))
+    from kperfir.compile import triton_hook
+
+    triton_hook.refresh()
+
+
+def _key(**state: Any) -> str:
+    texts = [repr((state["automatic"], state["pipelines"], state["patches"]))]
+    for callback in state["callbacks"]:
+        with contextlib.suppress(OSError, TypeError):
+            texts.append(inspect.getsource(callback))
+        cells = getattr(callback, "__closure__", None) or ()
+        texts.append(repr((getattr(callback, "__qualname__", callback), [_content(cell) for cell in cells])))
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _content(cell: Any) -> str:
+    try:
+        return repr(cell.cell_contents)
+    except ValueError:
+        return ""

@@ -1,0 +1,45 @@
+//===- OperationList.h - Numbers for the operations of a kernel -----------===//
+//
+// What `kperf-list-operations` tells and `kperf-insert-at` is told have the
+// same numbers: the order of the text, outer operations before inner ones.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KPERFIR_PASSES_OPERATIONLIST_H
+#define KPERFIR_PASSES_OPERATIONLIST_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <string>
+
+namespace mlir::kperf {
+
+class OperationList {
+public:
+  /// Where the list waits for Python, on the module.
+  static constexpr StringRef kAttribute = "kperf.operations";
+
+  explicit OperationList(FunctionOpInterface function);
+
+  ArrayRef<Operation *> getOperations() const { return operations; }
+  /// -1 for an operation outside of the kernel's body.
+  int64_t getIndex(Operation *op) const;
+
+  /// A value as text: `result:<operation>:<n>`, `argument:<operation>:<n>` of
+  /// an operation's last region (0 is a loop's variable), or
+  /// `parameter:<n>` of the kernel. Empty for others.
+  std::string name(Value value) const;
+  /// The value with such a name, or null.
+  Value find(StringRef name) const;
+
+private:
+  Operation *kernel;
+  SmallVector<Operation *> operations;
+  DenseMap<Operation *, int64_t> indices;
+};
+
+} // namespace mlir::kperf
+
+#endif // KPERFIR_PASSES_OPERATIONLIST_H

@@ -1,0 +1,215 @@
+"""`kperfir.passes`: callbacks, selectors, pipelines and patches decide what is recorded, and break nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+import kperfir
+from kperfir import passes
+from kperfir.errors import KPerfWarning, UsageError
+from kperfir.passes import PassCall, Pipeline, triton_passes
+from kperfir.passes.custom import current
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kperfir.timeline import Timeline
+
+B = 128
+
+
+def make_kernel() -> Any:
+    """A kernel that no other test has compiled."""
+
+    @triton.jit
+    def sum_rows(p, q, n, B: tl.constexpr):
+        o = tl.arange(0, B)
+        total = tl.zeros([B], tl.float32)
+        first = tl.load(p + o)
+        for i in range(n):
+            total += tl.exp(tl.load(p + i * B + o))
+        tl.store(q + o, total + first)
+
+    return sum_rows
+
+
+def run(path: Path, n: int = 3) -> Timeline:
+    p, q = torch.randn(n, B), torch.zeros(B)
+    with kperfir.profile(path, device="simt", simt_threads=1):
+        make_kernel()[(1,)](p, q, n, B=B)
+    torch.testing.assert_close(q, p.exp().sum(0) + p[0])
+    return kperfir.load(path)
+
+
+def names(timeline: Timeline) -> list[str]:
+    spans = timeline.spans
+    return spans.loc[spans["warp"] == 0, "name"].tolist()
+
+
+@pytest.fixture(autouse=True)
+def always_compile() -> Iterator[None]:
+    """A callback is asked when a kernel is compiled, not when it is found in the cache."""
+    with triton.knobs.compilation.scope():
+        triton.knobs.compilation.always_compile = True
+        yield
+    assert current().key == ""
+
+
+def test_callback_asks_for_regions_and_marks(tmp_path: Path) -> None:
+    seen: list[passes.Operation] = []
+
+    def ask(kernel: passes.Kernel) -> None:
+        seen.extend(kernel.operations)
+        (load,) = kernel.select("tt.load", loop_depth=1)
+        (exponential,) = kernel.select("math.exp*")
+        kernel.region("outer", load, exponential)
+        kernel.region("fetch", load, kind="load")
+        assert load.loop is not None
+        kernel.mark("turn", before=load, value=load.loop.variable)
+        kernel.mark("rows", after=kernel.select("scf.for")[0], value=kernel.parameters[2])
+
+    with passes.use(ask, automatic=False):
+        timeline = run(tmp_path / "out.kpf")
+    # A mark stands next to its operation, inside the regions around that.
+    assert names(timeline) == ["outer", "fetch", "turn"] * 3 + ["rows"]
+    marks = timeline.marks[timeline.marks["warp"] == 0]
+    assert marks["value"].tolist() == [0, 1, 2, 3]
+    loop = next(op for op in seen if op.name == "scf.for")
+    inside = [op for op in seen if op.parent is loop]
+    assert {op.loop_depth for op in inside} == {1}
+    assert all(op.partition == "default" for op in seen)
+    load = next(op for op in inside if op.name == "tt.load")
+    assert load.kind == "load"
+    assert load.file.endswith("test_passes_api.py")
+    assert load.operands[0].name.startswith("result:")
+    assert load.result.type.startswith("tensor<128xf32")
+
+
+def test_callback_goes_with_automatic_regions(tmp_path: Path) -> None:
+    def ask(kernel: passes.Kernel) -> None:
+        kernel.region("the load", kernel.select(kind="load", loop_depth=0)[0])
+
+    with passes.use(ask):
+        found = names(run(tmp_path / "out.kpf"))
+    assert found[:3] == ["sum_rows", "the load", next(name for name in found if name.startswith("load"))]
+    assert any(name.startswith("iteration") for name in found)
+    assert "the load" not in names(run(tmp_path / "without.kpf"))
+
+
+def test_select_takes_what_all_criteria_hold_for(tmp_path: Path) -> None:
+    kernels: list[passes.Kernel] = []
+    with passes.use(kernels.append):
+        run(tmp_path / "out.kpf")
+    (kernel,) = kernels
+    loads = kernel.select(kind="load")
+    assert len(loads) == 2
+    assert kernel.select(kind="load", line=loads[1].line) == [loads[1]]
+    assert kernel.select(kind="load", line=range(loads[0].line, loads[1].line)) == [loads[0]]
+    assert kernel.select(kind="load", partition="partition*") == []
+    assert kernel.select("tt.load", attribute="operandSegmentSizes", loop_depth=0) == [loads[0]]
+    text = loads[0].attributes["operandSegmentSizes"]
+    assert kernel.select(attribute=f"operandSegmentSizes={text}", name="tt.load") == loads
+    assert kernel.select(attribute="operandSegmentSizes=array<i32: 7>") == []
+    assert len(kernel.select(kind="?*")) < len(list(kernel.walk()))
+
+
+def test_requests_that_make_no_sense_say_so(tmp_path: Path) -> None:
+    kernels: list[passes.Kernel] = []
+    with passes.use(kernels.append):
+        run(tmp_path / "out.kpf")
+    (kernel,) = kernels
+    outside, inside = kernel.select(kind="load")
+    for arguments in (("", outside), ("x", outside, inside), ("x", inside, outside)):
+        with pytest.raises(UsageError, match="a region cannot be recorded"):
+            kernel.region(*arguments)
+    with pytest.raises(UsageError, match="kind sleep"):
+        kernel.region("x", outside, kind="sleep")
+    for keywords in ({}, {"before": outside, "after": inside}, {"before": outside, "value": outside.result}):
+        with pytest.raises(UsageError, match="a mark cannot be recorded"):
+            kernel.mark("x", **keywords)
+    with pytest.raises(UsageError, match="loop variable"):
+        _ = outside.variable
+    assert not kernel.requests()
+
+
+def test_callback_that_fails_costs_the_records_alone(tmp_path: Path) -> None:
+    def ask(kernel: passes.Kernel) -> None:
+        raise RuntimeError("nobody is perfect")
+
+    with passes.use(ask), pytest.warns(KPerfWarning, match="nobody is perfect"):
+        timeline = run(tmp_path / "out.kpf")
+    assert len(timeline.spans) == 0
+
+
+def test_regions_that_do_not_nest_cost_the_records_alone(tmp_path: Path) -> None:
+    def ask(kernel: passes.Kernel) -> None:
+        first, second, third, *_ = [op for op in kernel.operations if op.parent is None]
+        kernel.region("a", first, second)
+        kernel.region("b", second, third)
+
+    with passes.use(ask), pytest.warns(KPerfWarning, match="must nest"):
+        run(tmp_path / "out.kpf")
+
+
+def test_pipeline_is_text_and_objects() -> None:
+    text = "kperf-insert-regions{regions=load,dot},kperf-verify-balance"
+    pipeline = Pipeline.parse(text)
+    assert pipeline.calls == (PassCall("kperf-insert-regions", ("regions=load,dot",)), PassCall("kperf-verify-balance"))
+    assert str(pipeline) == text
+    assert Pipeline(pipeline.calls[1:]) == Pipeline.parse("kperf-verify-balance")
+    with pytest.raises(UsageError, match="bad-pipeline"):
+        Pipeline.parse("kperf-insert-regions{")
+
+
+@pytest.mark.parametrize("stage", ["ttir", "ttgir"])
+def test_pipeline_runs_at_the_end_of_a_stage(stage: str, tmp_path: Path) -> None:
+    pipeline = Pipeline((PassCall("kperf-insert-at", ("marks=0:before:first%20one",)),))
+    passes.add_pipeline(stage, pipeline)
+    try:
+        assert "first one" in names(run(tmp_path / "out.kpf"))
+    finally:
+        passes.remove_pipeline(stage, pipeline)
+    with pytest.raises(UsageError, match="not-added"):
+        passes.remove_pipeline(stage, pipeline)
+    with pytest.raises(UsageError, match="no-such-stage"):
+        passes.add_pipeline("llir", pipeline)
+
+
+def test_patch_runs_passes_around_one_of_tritons(tmp_path: Path) -> None:
+    names_of = triton_passes()
+    assert "ttgpuir.add_pipeline" in names_of
+    module, attribute = names_of["ttgpuir.add_coalesce"]
+    original = getattr(module, attribute)
+    passes.patch("ttgpuir.coalesce", after="kperf-insert-at{regions=1:1:user:patched}")
+    try:
+        patched = names(run(tmp_path / "out.kpf"))
+    finally:
+        passes.unpatch("ttgpuir.add_coalesce")
+    assert "patched" in patched
+    assert "patched" not in names(run(tmp_path / "without.kpf"))
+    assert getattr(module, attribute) is original
+    with pytest.raises(UsageError, match="not-patched"):
+        passes.unpatch("ttgpuir.coalesce")
+
+
+def test_patch_that_fails_leaves_the_kernel_alone(tmp_path: Path) -> None:
+    passes.patch("ttgpuir.coalesce", before="kperf-insert-at{regions=999999:0:user:nowhere}")
+    try:
+        with pytest.warns(KPerfWarning, match="passes that the program added to stage ttgir"):
+            timeline = run(tmp_path / "out.kpf")
+    finally:
+        passes.unpatch("ttgpuir.coalesce")
+    assert "sum_rows" in names(timeline)
+
+
+def test_unknown_passes_are_named() -> None:
+    with pytest.raises(UsageError, match="add_coalesce"):
+        passes.patch("coalese")
+    with pytest.raises(UsageError, match="ambiguous-pass"):
+        passes.patch("pipeline")
