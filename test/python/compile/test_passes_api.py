@@ -97,7 +97,8 @@ def test_callback_goes_with_automatic_regions(tmp_path: Path) -> None:
 
     with passes.use(ask):
         found = names(run(tmp_path / "out.kpf"))
-    assert found[:3] == ["sum_rows", "the load", next(name for name in found if name.startswith("load"))]
+    assert found[0] == "sum_rows"
+    assert found[found.index("the load") + 1].startswith("load")
     assert any(name.startswith("iteration") for name in found)
     assert "the load" not in names(run(tmp_path / "without.kpf"))
 
