@@ -9,16 +9,17 @@ import torch
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kernels import attention, elementwise, gluon_kernels, hopper_kernels, matmuls
+from kernels import attention, elementwise, gluon_kernels, hopper_kernels, language, matmuls
 from kernels.gluon_kernels import SWIZZLED
 from kernels.workload import Arguments, Results, Workload
 from kernels.workloads.elementwise import quantise, quantised
+from kernels.workloads.language import EXACT, shifted_sums, sums_arguments
 from kernels.workloads.matmuls import SMALL, of, persistent_arguments, product, tiled
 from kernels.workloads.tensors import canary, normal
 
 CASE = {
     case.name: case
-    for family in (attention, elementwise, gluon_kernels, hopper_kernels, matmuls)
+    for family in (attention, elementwise, gluon_kernels, hopper_kernels, language, matmuls)
     for case in family.CASES
 }  # fmt: skip
 F16, F32 = torch.float16, torch.float32
@@ -165,4 +166,5 @@ WORKLOADS = (
         cluster_arguments,
         lambda before: {"y": before["x"].double() / before["x"].double().sum()},
     ),
+    *(Workload(CASE[f"cluster_{ctas}"], (2,), sums_arguments, shifted_sums, tolerance=EXACT) for ctas in (2, 4)),
 )
