@@ -130,6 +130,8 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   GlobalRequest &request =
       queue(warp, op, GlobalRequest::Kind::AsyncCopy, active, served);
   request.bytes = bytes;
+  if (cached)
+    noteInL1(range);
   request.cached = cached;
   request.lookedUp = placed;
   request.range = range;

@@ -37,6 +37,8 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
     const Entry &entry = order[i];
     if (failed && entry.key > failed->errorCycle)
       break;
+    if (i + 2 * kAhead < order.size())
+      order[i + 2 * kAhead].request->warp->prefetch();
     if (i + kAhead < order.size())
       prefetch(order[i + kAhead]);
     execute(*entry.sm, *entry.request, end);
@@ -59,6 +61,14 @@ void Exchange::prefetch(const Entry &entry) const {
     system.prefetch(line + i);
     if (request.cached)
       entry.sm->l1.prefetch(line + i);
+  }
+  if (request.kind != GlobalRequest::Kind::Load)
+    return;
+  for (uint16_t slot : program.writes(program.ops[request.pc])) {
+    const uint32_t *row =
+        request.warp->context.rowBase[0] + size_t(slot) * kWarpSize;
+    __builtin_prefetch(row, 1, 2);
+    __builtin_prefetch(row + kWarpSize / 2, 1, 2);
   }
 }
 

@@ -329,6 +329,8 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   }
   GlobalRequest &request =
       queue(warp, op, GlobalRequest::Kind::Load, active, served);
+  if (cached)
+    noteInL1(range);
   request.cached = cached;
   request.lookedUp = placed;
   request.range = range;
@@ -339,6 +341,8 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
 
 uint64_t Sm::lookUpL1(const LineList &list) {
   uint64_t filled = 0;
+  for (unsigned i = 0; i < list.count; ++i)
+    l1.prefetch(list.lines[i].line);
   for (unsigned i = 0; i < list.count; ++i) {
     auto [address, sectors] = list.lines[i];
     Cache::Line *line = l1.find(address);
@@ -354,6 +358,20 @@ uint64_t Sm::lookUpL1(const LineList &list) {
                                                         : line->ready(sectors));
   }
   return filled;
+}
+
+bool Sm::mayBeInL1(const GlobalRange *range) const {
+  return l1HasAny ||
+         std::find(l1Ranges.begin(), l1Ranges.end(), range) != l1Ranges.end();
+}
+
+void Sm::noteInL1(const GlobalRange *range) {
+  constexpr size_t kFew = 16; // A longer list is no gain over a search in L1.
+  if (mayBeInL1(range))
+    return;
+  if (!range || l1Ranges.size() == kFew)
+    l1HasAny = true;
+  l1Ranges.push_back(range);
 }
 
 void Sm::dropFromL1(const LineList &list) {
@@ -374,7 +392,8 @@ void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   else
     coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
   // Written through; a later load of this SM must see the new data.
-  dropFromL1(list);
+  if (!range || mayBeInL1(range))
+    dropFromL1(list);
   uint64_t cycles = std::max<uint64_t>(
       {1, list.count,
        uint64_t(list.countSectors()) * kSectorBytes / chip.l1BytesPerCycle});

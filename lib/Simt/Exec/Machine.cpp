@@ -16,11 +16,17 @@ public:
           const Occupancy &occupancy, const RunOptions &options)
       : launch(launch), occupancy(occupancy), options(options),
         exchange(launch, system),
-        pool(std::min<unsigned>(options.threads, launch.chip->smCount)) {
-    uint64_t used = std::min<uint64_t>(launch.chip->smCount, launch.ctaCount());
-    for (uint64_t id = 0; id < used; ++id)
+        pool(std::min<unsigned>(options.threads, launch.chip->smCount)),
+        smCount(std::min<uint64_t>(launch.chip->smCount, launch.ctaCount())),
+        warpsPerSm(
+            launch.warpsPerCta *
+            std::min<uint64_t>(occupancy.ctasPerSm,
+                               (launch.ctaCount() + smCount - 1) / smCount)),
+        storage(*launch.program, smCount * warpsPerSm) {
+    for (uint64_t id = 0; id < smCount; ++id)
       sms.push_back(std::make_unique<Sm>(launch, static_cast<uint32_t>(id),
-                                         occupancy.l1Bytes));
+                                         occupancy.l1Bytes, storage,
+                                         id * warpsPerSm));
   }
 
   RunResult run() {
@@ -38,7 +44,7 @@ public:
         throw Error(ErrorKind::Deadlock, "no warp can go on");
       }
       uint64_t end = begin + step;
-      pool.run(sms.size(), [&](size_t i) { sms[i]->run(end); });
+      runSms(end);
       exchange.run(sms, end);
       for (const std::shared_ptr<Cluster> &cluster : clusters)
         completeClusterBarrier(*cluster, *launch.chip, end);
@@ -49,6 +55,25 @@ public:
   }
 
 private:
+  void runSms(uint64_t end) {
+    if (options.threads > 1) {
+      pool.run(sms.size(), [&](size_t i) {
+        sms[i]->prefetchWarps(end);
+        sms[i]->prefetchOperands(end);
+        sms[i]->run(end);
+      });
+      return;
+    }
+    // While one SM runs, the host fetches what the next ones will touch.
+    for (size_t i = 0; i < sms.size(); ++i) {
+      if (i + 2 < sms.size())
+        sms[i + 2]->prefetchWarps(end);
+      if (i + 1 < sms.size())
+        sms[i + 1]->prefetchOperands(end);
+      sms[i]->run(end);
+    }
+  }
+
   /// Breadth first: one CTA per SM, then a second one, and so on.
   void placeFirst() {
     uint64_t start = options.startCycle + launch.chip->ctaLaunchCycles;
@@ -165,6 +190,9 @@ private:
   const RunOptions &options;
   Exchange exchange;
   WorkerPool pool;
+  uint64_t smCount;    // those that get a CTA
+  uint64_t warpsPerSm; // at most, at the same time
+  WarpStorage storage;
   std::vector<std::unique_ptr<Sm>> sms;
   std::vector<std::shared_ptr<Cluster>> clusters; // with resident CTAs
   uint64_t nextCta = 0;

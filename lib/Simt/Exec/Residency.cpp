@@ -18,8 +18,10 @@ Cta &Sm::place(uint64_t linearCta, uint64_t cycle) {
   std::unique_ptr<Cta> cta;
   if (spareCtas.empty()) {
     cta = std::make_unique<Cta>();
-    for (uint32_t i = 0; i < launch.warpsPerCta; ++i)
-      cta->warps.push_back(std::make_unique<Warp>());
+    for (uint32_t i = 0; i < launch.warpsPerCta; ++i) {
+      Warp &warp = *cta->warps.emplace_back(std::make_unique<Warp>());
+      warp.bind(program, storage.files(nextFiles++), launch.params.data());
+    }
   } else {
     cta = std::move(spareCtas.back());
     spareCtas.pop_back();
@@ -51,7 +53,7 @@ void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
     Warp &warp = *cta.warps[index];
     warp.cta = &cta;
     warp.index = index;
-    warp.prepare(program, launch.params.data());
+    warp.clear(program);
 
     WarpSpecials &specials = warp.specials;
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {

@@ -25,10 +25,11 @@ void SmStatistics::add(const SmStatistics &other) {
     issued[i] += other.issued[i];
 }
 
-Sm::Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes)
+Sm::Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes,
+       const WarpStorage &storage, size_t firstFiles)
     : l1(l1Bytes, launch.chip->l1Ways), id(id), launch(launch),
-      program(*launch.program), chip(*launch.chip),
-      rangeHint(launch.program->ops.size(), nullptr) {}
+      program(*launch.program), chip(*launch.chip), storage(storage),
+      nextFiles(firstFiles), rangeHint(launch.program->ops.size(), nullptr) {}
 
 //===----------------------------------------------------------------------===//
 // Scheduling
@@ -42,10 +43,8 @@ uint64_t Sm::nextCycle() const {
 }
 
 void Sm::run(uint64_t end) {
-  if (error || nextCycle() >= end)
+  if (error)
     return;
-  prefetchWarps(end);
-  prefetchOperands(end);
   try {
     for (;;) {
       uint64_t next = nextCycle();
@@ -78,22 +77,28 @@ void Sm::prefetchOperands(uint64_t end) const {
         core.warps[i]->prefetchOperands(program);
 }
 
+uint32_t Sm::pick(const SubCore &core, uint64_t &soonest) const {
+  if (core.last) {
+    uint32_t last = core.last->position;
+    if (core.wake[last] <= now && pipeReady(core, core.pipe[last]) <= now)
+      return last;
+  }
+  for (uint32_t i = 0; i < core.count; ++i) {
+    uint64_t ready = core.wake[i];
+    if (ready <= now)
+      ready = pipeReady(core, core.pipe[i]);
+    if (ready <= now)
+      return i;
+    soonest = std::min(soonest, ready);
+  }
+  return kMaxWarpsPerSubCore;
+}
+
 void Sm::issueFrom(SubCore &core) {
   for (unsigned freeRun = 0;;) {
-    uint32_t picked = core.last ? core.last->position : core.count;
     uint64_t soonest = kNever;
-    if (picked == core.count || core.wake[picked] > now ||
-        pipeReady(core, core.pipe[picked]) > now) {
-      for (picked = 0; picked < core.count; ++picked) {
-        uint64_t ready = core.wake[picked];
-        if (ready <= now)
-          ready = pipeReady(core, core.pipe[picked]);
-        if (ready <= now)
-          break;
-        soonest = std::min(soonest, ready);
-      }
-    }
-    if (picked == core.count) {
+    uint32_t picked = pick(core, soonest);
+    if (picked == kMaxWarpsPerSubCore) {
       core.next = soonest;
       return;
     }

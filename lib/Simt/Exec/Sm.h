@@ -63,7 +63,9 @@ struct Fault {
 
 class Sm {
 public:
-  Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes);
+  /// Its warps use the files from `firstFiles` on.
+  Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes,
+     const WarpStorage &storage, size_t firstFiles);
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
   Cta &place(uint64_t linearCta, uint64_t cycle);
@@ -163,6 +165,9 @@ private:
   };
 
   // Sm.cpp
+  /// The warp that issues now; kMaxWarpsPerSubCore if none can before
+  /// `soonest`.
+  uint32_t pick(const SubCore &core, uint64_t &soonest) const;
   void issueFrom(SubCore &core);
   void issue(Warp &warp);
   void executeControl(Warp &warp, const MicroOp &op, LaneMask active);
@@ -229,6 +234,9 @@ private:
   /// Makes room for those.
   uint64_t lookUpL1(const LineList &list);
   void dropFromL1(const LineList &list);
+  /// L1 may hold lines of the range: most kernels do not read what they write.
+  bool mayBeInL1(const GlobalRange *range) const;
+  void noteInL1(const GlobalRange *range);
   GlobalRequest &queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind,
                        LaneMask active, uint64_t cycle);
 
@@ -325,6 +333,8 @@ private:
   const Launch &launch;
   const Program &program;
   const Chip &chip;
+  const WarpStorage &storage;
+  size_t nextFiles;
   uint64_t now = 0;
   uint32_t currentLog = kNoLog; // entry of the instruction that is issuing
   bool issuingFree = false;     // it takes no time
@@ -336,6 +346,8 @@ private:
   uint64_t eventCount = 0;
   std::vector<Event> unresolvedEvents; // since the last exchange
   std::vector<Warp *> answered;
+  std::vector<const GlobalRange *> l1Ranges;
+  bool l1HasAny = false; // of more ranges than the list names
   /// Range of the last access of each op: most ops stay in one tensor.
   std::vector<const GlobalRange *> rangeHint;
 };

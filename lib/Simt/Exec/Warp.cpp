@@ -3,36 +3,23 @@
 #include "Simt/Exec/Warp.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <new>
 
 namespace kperfir::simt {
 
-namespace {
-constexpr size_t kRowBytes = kWarpSize * sizeof(uint32_t);
-constexpr size_t kRowAlignment = 128;
-} // namespace
-
-void Warp::prepare(const Program &program, const uint8_t *params) {
-  size_t needed = std::max<size_t>(program.numRows, 1);
-  if (rowCapacity < needed) {
-    rows.reset(static_cast<uint32_t *>(
-        std::aligned_alloc(kRowAlignment, needed * kRowBytes)));
-    if (!rows)
-      throw std::bad_alloc();
-    rowCapacity = needed;
-    // Zeroed once. What a former CTA leaves behind shows only in registers that
-    // a kernel reads before writing, and is the same in every run.
-    std::memset(rows.get(), 0, needed * kRowBytes);
-  }
-  predicates.assign(std::max(program.numPredicates, 1u), 0);
-  ready.assign(program.numScoreboardSlots, 0);
+void Warp::bind(const Program &program, const WarpFiles &storage,
+                const uint8_t *params) {
+  ready = storage.ready;
   context = ExecContext();
   context.bind(program);
-  context.rowBase[0] = rows.get();
-  context.predicates = predicates.data();
+  context.rowBase[0] = storage.rows;
+  context.predicates = storage.predicates;
   context.specials = &specials;
   context.params = params;
+}
+
+void Warp::clear(const Program &program) {
+  std::fill_n(context.predicates, program.numPredicates, 0u);
+  std::fill_n(ready, program.numScoreboardSlots, uint64_t(0));
 }
 
 void Warp::prefetchOperands(const Program &program) const {
@@ -46,7 +33,8 @@ void Warp::prefetchOperands(const Program &program) const {
       __builtin_prefetch(&ready[slots[slot]], 0, 2);
       if (slots[slot] >= program.numRows)
         continue; // A predicate.
-      const uint32_t *row = rows.get() + size_t(slots[slot]) * kWarpSize;
+      const uint32_t *row =
+          context.rowBase[0] + size_t(slots[slot]) * kWarpSize;
       __builtin_prefetch(row, 0, 2);
       __builtin_prefetch(row + kWarpSize / 2, 0, 2);
     }

@@ -6,6 +6,7 @@
 
 #include "Simt/Exec/Bulk.h"
 #include "Simt/Exec/Program.h"
+#include "Simt/Exec/WarpStorage.h"
 #include "Simt/Timing/Caches.h"
 
 #include <deque>
@@ -41,9 +42,13 @@ struct AsyncGroup {
 
 class Warp {
 public:
-  /// Sizes the register file; zeroes it, so that a run depends on no former
-  /// one.
-  void prepare(const Program &program, const uint8_t *params);
+  /// Binds the warp to its registers; once, before its first CTA.
+  void bind(const Program &program, const WarpFiles &storage,
+            const uint8_t *params);
+  /// Forgets what a former CTA has done to scoreboard and predicates. Registers
+  /// keep their values: a kernel that reads before it writes sees those of
+  /// another CTA, the same in every run.
+  void clear(const Program &program);
 
   // --- Control flow: an immediate-post-dominator stack ---
   void start(LaneMask lanes);
@@ -65,8 +70,7 @@ public:
   LaneMask mask = 0;  // lanes that execute
   LaneMask alive = 0; // lanes that have not ended
   uint64_t nextIssue = 0;
-  std::vector<uint64_t>
-      ready; // scoreboard: cycle from which a slot may be read
+  uint64_t *ready = nullptr; // scoreboard: when a slot may be read
   uint32_t subCore = 0;
   uint32_t position = 0; // in the sub-core's arrays
   ExecContext context;
@@ -119,13 +123,7 @@ private:
     mask = side.mask;
   }
 
-  struct FreeDelete {
-    void operator()(void *memory) const { std::free(memory); }
-  };
   std::vector<Side> sides;
-  std::unique_ptr<uint32_t[], FreeDelete> rows;
-  size_t rowCapacity = 0;
-  std::vector<uint32_t> predicates;
 };
 
 } // namespace kperfir::simt

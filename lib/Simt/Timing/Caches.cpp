@@ -2,21 +2,31 @@
 
 #include "Simt/Timing/Caches.h"
 
-#include <algorithm>
+#include <bit>
+#include <emmintrin.h>
 
 namespace kperfir::simt {
 
 Cache::Cache(uint64_t bytes, unsigned ways)
-    : sets(bytes / (uint64_t(ways) * kLineBytes)), ways(ways),
-      tags(sets * ways), lastUse(sets * ways), lines(sets * ways) {}
+    : setCount(bytes / (uint64_t(ways) * kLineBytes)), ways(ways),
+      pages(setCount * sizeof(Set)) {}
 
 Cache::Line *Cache::find(uint64_t line) {
-  size_t first = firstWay(line);
-  auto tag = static_cast<uint32_t>(line);
-  for (size_t way = first; way < first + ways; ++way) {
-    if (tags[way] == tag && lastUse[way]) {
-      lastUse[way] = ++clock;
-      return &lines[way];
+  Set &set = setOf(line);
+  // All tags at once; ways beyond `ways` are empty.
+  __m128i tag = _mm_set1_epi32(static_cast<int>(line));
+  auto tags = reinterpret_cast<const __m128i *>(set.tags);
+  unsigned matches = 0;
+  for (unsigned i = 0; i < kMaxWays / 4; ++i) {
+    __m128i equal = _mm_cmpeq_epi32(_mm_loadu_si128(tags + i), tag);
+    matches |= static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(equal)))
+               << 4 * i;
+  }
+  for (; matches; matches &= matches - 1) {
+    auto way = static_cast<unsigned>(std::countr_zero(matches));
+    if (set.lastUse[way]) {
+      set.lastUse[way] = ++clock;
+      return &set.lines[way];
     }
   }
   return nullptr;
@@ -24,22 +34,17 @@ Cache::Line *Cache::find(uint64_t line) {
 
 Cache::Line &Cache::allocate(uint64_t line, Line &evicted,
                              uint64_t &evictedLine) {
-  size_t first = firstWay(line);
-  size_t victim = first;
-  for (size_t way = first + 1; way < first + ways; ++way)
-    if (lastUse[way] < lastUse[victim])
+  Set &set = setOf(line);
+  unsigned victim = 0;
+  for (unsigned way = 1; way < ways; ++way)
+    if (set.lastUse[way] < set.lastUse[victim])
       victim = way;
-  evicted = lines[victim];
-  evictedLine = tags[victim];
-  lines[victim] = Line();
-  tags[victim] = static_cast<uint32_t>(line);
-  lastUse[victim] = ++clock;
-  return lines[victim];
-}
-
-void Cache::invalidate() {
-  std::fill(lastUse.begin(), lastUse.end(), 0u);
-  std::fill(lines.begin(), lines.end(), Line());
+  evicted = set.lines[victim];
+  evictedLine = set.tags[victim];
+  set.lines[victim] = Line();
+  set.tags[victim] = static_cast<uint32_t>(line);
+  set.lastUse[victim] = ++clock;
+  return set.lines[victim];
 }
 
 } // namespace kperfir::simt

@@ -11,6 +11,7 @@
 #define KPERFIR_SIMT_TIMING_CACHES_H
 
 #include "Simt/Timing/Chip.h"
+#include "Simt/Timing/HostPages.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -73,11 +74,14 @@ public:
     uint64_t arrival = 0;
   };
 
+  static constexpr unsigned kMaxWays = 16;
+
   Cache() = default;
   /// The number of sets is bytes / (ways * kLineBytes); no cache if that is 0.
+  /// At most kMaxWays ways.
   Cache(uint64_t bytes, unsigned ways);
 
-  bool exists() const { return !lines.empty(); }
+  bool exists() const { return setCount != 0; }
   /// The line that holds `line` (address / kLineBytes), or null; counts as a
   /// use.
   Line *find(uint64_t line);
@@ -91,27 +95,30 @@ public:
   }
   /// Asks the host for what find(line) will touch.
   void prefetch(uint64_t line) const {
-    size_t first = firstWay(line);
-    __builtin_prefetch(&tags[first], 0, 2);
-    __builtin_prefetch(&lastUse[first], 1, 2);
+    const Set &set = setOf(line);
+    __builtin_prefetch(set.tags, 0, 2);
+    __builtin_prefetch(set.lastUse, 1, 2);
   }
-  /// Forgets everything.
-  void invalidate();
 
 private:
-  size_t firstWay(uint64_t line) const {
+  /// Tags are the lower 32 bits: lines 512 GB apart may be taken for each
+  /// other. An empty set is all zeros.
+  struct Set {
+    uint32_t tags[kMaxWays];
+    uint32_t lastUse[kMaxWays]; // 0: empty
+    Line lines[kMaxWays];
+  };
+
+  Set &setOf(uint64_t line) const {
     // The upper half of the product picks a set without a division.
-    return ((mixAddress(line) >> 32) * sets >> 32) * ways;
+    uint64_t index = (mixAddress(line) >> 32) * setCount >> 32;
+    return reinterpret_cast<Set *>(pages.data())[index];
   }
 
-  uint64_t sets = 0;
+  uint64_t setCount = 0;
   unsigned ways = 0;
   uint32_t clock = 0;
-  // Apart, so that a search touches few of the host's cache lines. Tags are the
-  // lower 32 bits: lines 512 GB apart may be taken for each other.
-  std::vector<uint32_t> tags;
-  std::vector<uint32_t> lastUse; // 0: empty
-  std::vector<Line> lines;
+  HostPages pages;
 };
 
 } // namespace kperfir::simt

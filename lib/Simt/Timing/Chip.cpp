@@ -108,6 +108,13 @@ void readResources(Figures &f, Chip &chip) {
   chip.sharedUnit = f.positive("shared_unit");
 }
 
+void checkWays(const std::string &key, uint32_t ways) {
+  constexpr uint32_t kMaxWays = 16; // of Cache
+  if (ways > kMaxWays)
+    throw std::invalid_argument("chip file: \"figures." + key +
+                                "\" must not be above 16");
+}
+
 void readMemory(Figures &f, Chip &chip) {
   chip.lsuQueueCycles = f.whole("lsu_queue_cycles");
   chip.sharedLatency = f.positive("shared_latency");
@@ -115,12 +122,14 @@ void readMemory(Figures &f, Chip &chip) {
   chip.unifiedL1Bytes = f.positive("unified_l1_bytes");
   chip.sharedCarveoutBytes = f.list("shared_carveout_bytes");
   chip.l1Ways = f.positive("l1_ways");
+  checkWays("l1_ways", chip.l1Ways);
   chip.l1BytesPerCycle = f.positive("l1_bytes_per_cycle");
   chip.sharedAtomicCycles = f.whole("shared_atomic_cycles");
   chip.smPortBytesPerCycle = f.positive("sm_port_bytes_per_cycle");
   chip.l2Latency = f.positive("l2_latency");
   chip.l2Bytes = f.positive("l2_bytes");
   chip.l2Ways = f.positive("l2_ways");
+  checkWays("l2_ways", chip.l2Ways);
   chip.l2Slices = f.positive("l2_slices");
   chip.l2SliceBytesPerCycle = f.positive("l2_slice_bytes_per_cycle");
   chip.l2AtomicLanesPerCycle = f.positive("l2_atomic_lanes_per_cycle");

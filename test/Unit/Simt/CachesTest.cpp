@@ -47,13 +47,6 @@ TEST(Cache, EvictsTheLeastRecentlyUsed) {
   EXPECT_EQ(cache.find(2), nullptr);
 }
 
-TEST(Cache, InvalidateForgetsAll) {
-  Cache cache(16 * kLineBytes, 4);
-  cache.allocate(7);
-  cache.invalidate();
-  EXPECT_EQ(cache.find(7), nullptr);
-}
-
 TEST(Cache, WithoutBytesDoesNotExist) {
   EXPECT_FALSE(Cache(0, 4).exists());
   EXPECT_TRUE(Cache(4 * kLineBytes, 4).exists());
