@@ -294,7 +294,7 @@ void bindSimt(nb::module_ &module) {
           [](const Result &self) { return self.launch.occupancy.ctasPerSm; })
       .def_prop_ro("warp_instructions",
                    [](const Result &self) {
-                     return self.launch.statistics.warpInstructions;
+                     return self.launch.statistics.warpInstructions();
                    })
       .def_prop_ro("thread_instructions",
                    [](const Result &self) {

@@ -213,7 +213,7 @@ void Device::prepare(Launch &launch, const Program &program,
                           std::to_string(request.freeInstructions.size()) +
                           " flags, expected " +
                           std::to_string(program.instructions.size()));
-    for (size_t pc = 0; pc < launch.costs.size(); ++pc)
+    for (size_t pc = 0; pc < program.ops.size(); ++pc)
       launch.costs[pc].free |=
           request.freeInstructions[program.instructionOf[pc]] != 0;
   }

@@ -285,8 +285,8 @@ void Sm::atomicShared(Warp &warp, const MicroOp &op, LaneMask active,
   unsigned bytes = accessBytes(op);
   unsigned element = typeBits(op.type) / 8;
   uint32_t offsets[kWarpSize];
-  sharedOffsets(warp, active, addresses, bytes, offsets);
-  checkWritten(warp, active, offsets, bytes);
+  SharedSpan span = sharedOffsets(warp, active, addresses, bytes, offsets);
+  checkWritten(warp, active, offsets, bytes, span);
 
   alignas(64) uint8_t old[kWarpSize * 64];
   uint64_t oldAddress[kWarpSize];

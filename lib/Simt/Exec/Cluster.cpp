@@ -266,7 +266,7 @@ void Sm::clusterBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
 
 bool Sm::hasArrivedAtCluster(const Cta &cta, uint64_t barriers,
                              uint64_t &last) {
-  for (const std::unique_ptr<Warp> &warp : cta.warps) {
+  for (const WarpHandle &warp : cta.warps) {
     if (warp->state == WarpState::Finished)
       continue;
     if (warp->clusterArrivals < barriers)
@@ -277,7 +277,7 @@ bool Sm::hasArrivedAtCluster(const Cta &cta, uint64_t barriers,
 }
 
 void Sm::releaseFromCluster(Cta &cta, uint64_t cycle) {
-  for (const std::unique_ptr<Warp> &warp : cta.warps)
+  for (const WarpHandle &warp : cta.warps)
     if (warp->state == WarpState::Cluster)
       unblock(*warp, cycle);
 }

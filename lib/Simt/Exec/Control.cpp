@@ -81,7 +81,7 @@ void Sm::exitLanes(Warp &warp, LaneMask lanes) {
 
 void Sm::finish(Warp &warp) {
   warp.state = WarpState::Finished;
-  cores[warp.subCore].wake[warp.position] = kNever;
+  cores[warp.subCore].queue.set(warp.position, kNever);
   Cta &cta = *warp.cta;
   if (--cta.unfinishedWarps == 0)
     ++finishedCtas;
@@ -120,7 +120,7 @@ void Sm::checkDeadlock() const {
       continue;
     std::string text = "CTA can never go on:";
     const Warp *first = nullptr;
-    for (const std::unique_ptr<Warp> &warp : cta->warps) {
+    for (const WarpHandle &warp : cta->warps) {
       if (warp->state == WarpState::Finished)
         continue;
       if (!first)

@@ -37,7 +37,7 @@ struct Cta {
   uint32_t linear = 0;
   uint32_t rank = 0;                // in its cluster
   std::shared_ptr<Cluster> cluster; // null: the CTA is alone
-  std::vector<std::unique_ptr<Warp>> warps;
+  std::vector<WarpHandle> warps;
   SharedMemory shared;
   std::vector<uint8_t> local; // localBytes for each thread
   uint32_t localBytes = 0;    // per thread

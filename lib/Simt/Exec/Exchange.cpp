@@ -37,8 +37,6 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
     const Entry &entry = order[i];
     if (failed && entry.key > failed->errorCycle)
       break;
-    if (i + 2 * kAhead < order.size())
-      order[i + 2 * kAhead].request->warp->prefetch();
     if (i + kAhead < order.size())
       prefetch(order[i + kAhead]);
     execute(*entry.sm, *entry.request, end);

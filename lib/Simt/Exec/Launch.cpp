@@ -40,6 +40,27 @@ uint32_t mmaInterval(const MmaShape &shape, const Chip &chip) {
   uint32_t multiplyAdds = uint32_t(shape.m) * shape.n * shape.k;
   return std::max(1u, (multiplyAdds + rate - 1) / rate);
 }
+
+void describeSlots(const Program &program, const MicroOp &op, OpCost &cost) {
+  cost.numReads = op.numReads;
+  cost.numWrites = op.numWrites;
+  cost.slotBegin = op.slotBegin;
+  cost.few =
+      op.numReads <= OpCost::kFewReads && op.numWrites <= OpCost::kFewWrites;
+  if (!cost.few)
+    return;
+  auto alwaysReady = static_cast<uint16_t>(program.numScoreboardSlots);
+  std::fill_n(cost.reads, OpCost::kFewReads, alwaysReady);
+  std::fill_n(cost.writes, OpCost::kFewWrites, alwaysReady);
+  std::ranges::copy(program.reads(op), cost.reads);
+  std::ranges::copy(program.writes(op), cost.writes);
+}
+
+bool releasesToOtherSms(const MicroOp &op) {
+  bool releases = op.sem() == MemSem::Release || op.sem() == MemSem::AcqRel ||
+                  op.sem() == MemSem::SeqCst;
+  return op.kind == OpKind::Memory && releases && op.scope() != MemScope::Cta;
+}
 } // namespace
 
 Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta,
@@ -91,8 +112,8 @@ uint32_t registersThatFit(const Chip &chip, uint32_t warpsPerCta,
 }
 
 std::vector<OpCost> computeCosts(const Program &program, const Chip &chip) {
-  std::vector<OpCost> costs(program.ops.size());
-  for (size_t pc = 0; pc < costs.size(); ++pc) {
+  std::vector<OpCost> costs(program.ops.size() + 1);
+  for (size_t pc = 0; pc < program.ops.size(); ++pc) {
     const MicroOp &op = program.ops[pc];
     const InstructionCost &cost = chip.cost(op.latency);
     OpCost &result = costs[pc];
@@ -100,6 +121,12 @@ std::vector<OpCost> computeCosts(const Program &program, const Chip &chip) {
     result.latency = std::max(cost.latency, 1u);
     result.interval = static_cast<uint16_t>(std::min(cost.interval, 0xFFFFu));
     result.free = op.has(kSynthetic);
+    bool isMma = op.opcode == Opcode::Mma && op.guard == kNoPredicate;
+    result.deferred =
+        isMma || (op.kind == OpKind::Register && !op.has(kReadsClock));
+    result.allLanes = isMma;
+    result.waitsForStores = releasesToOtherSms(op);
+    describeSlots(program, op, result);
     if (op.opcode == Opcode::Mma)
       result.interval = static_cast<uint16_t>(
           std::min(mmaInterval(program.mmas[static_cast<size_t>(op.imm)], chip),

@@ -16,15 +16,32 @@
 
 namespace kperfir::simt {
 
-/// Cost of one op on this chip.
-struct OpCost {
+/// Cost of one op on this chip, with all that an issue looks at.
+struct alignas(32) OpCost {
   uint32_t latency = 1;
   uint16_t interval = 1;
   Pipe pipe = Pipe::None;
   /// Takes neither an issue slot nor time: helpers of the lowering, and
   /// instructions that the caller wants to be free (ghost mode).
-  bool free = false;
+  bool free : 1 = false;
+  /// Only its own warp can tell when it is executed: it may wait for the ones
+  /// that follow (Sm::executePending). Those with `allLanes` do not if a lane
+  /// is missing.
+  bool deferred : 1 = false;
+  bool allLanes : 1 = false;
+  bool waitsForStores : 1 = false; // a release that other SMs may see
+  // The op's slots in Program::scoreboard.
+  uint8_t numReads = 0;
+  uint8_t numWrites = 0;
+  uint32_t slotBegin = 0;
+  /// The same, if they are few, filled up with the slot that is always ready
+  /// (Program::numScoreboardSlots).
+  static constexpr unsigned kFewReads = 4, kFewWrites = 2;
+  bool few : 1 = false;
+  uint16_t reads[kFewReads] = {};
+  uint16_t writes[kFewWrites] = {};
 };
+static_assert(sizeof(OpCost) == 32);
 
 /// Read-only while SMs run.
 struct Launch {
@@ -72,7 +89,8 @@ Occupancy computeOccupancy(const Chip &chip, uint32_t warpsPerCta,
 uint32_t registersThatFit(const Chip &chip, uint32_t warpsPerCta,
                           uint32_t estimate);
 
-/// Costs of every op of `program` on `chip`.
+/// Costs of every op of `program` on `chip`, and one more: an issue looks at
+/// the op that follows.
 std::vector<OpCost> computeCosts(const Program &program, const Chip &chip);
 
 } // namespace kperfir::simt

@@ -28,6 +28,23 @@ unsigned firstLane(LaneMask lanes) {
   return static_cast<unsigned>(std::countr_zero(lanes));
 }
 
+/// memcpy, without a call for the usual sizes.
+void copyBytes(uint8_t *to, const uint8_t *from, unsigned bytes) {
+  switch (bytes) {
+  case 4:
+    std::memcpy(to, from, 4);
+    return;
+  case 8:
+    std::memcpy(to, from, 8);
+    return;
+  case 16:
+    std::memcpy(to, from, 16);
+    return;
+  default:
+    std::memcpy(to, from, bytes);
+  }
+}
+
 /// Lanes whose generic address lies in the window.
 LaneMask lanesInWindow(const uint64_t *address, LaneMask active,
                        uint64_t window) {
@@ -155,8 +172,12 @@ void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {
 void Sm::checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
                         const Addresses &addresses, unsigned bytes) const {
   uint64_t low = 0;
-  for (LaneMask rest = active; rest; rest &= rest - 1)
-    low |= addresses.lane[firstLane(rest)];
+  if (active == kFullMask)
+    for (uint64_t address : addresses.lane)
+      low |= address;
+  else
+    for (LaneMask rest = active; rest; rest &= rest - 1)
+      low |= addresses.lane[firstLane(rest)];
   if ((low & (bytes - 1)) == 0)
     return;
   while ((addresses.lane[firstLane(active)] & (bytes - 1)) == 0)
@@ -174,18 +195,27 @@ void Sm::checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-void Sm::sharedOffsets(const Warp &warp, LaneMask active,
-                       const Addresses &addresses, unsigned bytes,
-                       uint32_t *offsets) const {
+Sm::SharedSpan Sm::sharedOffsets(const Warp &warp, LaneMask active,
+                                 const Addresses &addresses, unsigned bytes,
+                                 uint32_t *offsets) const {
   const SharedMemory &shared = warp.cta->shared;
   // Generic addresses carry the window in their upper half.
-  uint32_t high = 0;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     offsets[lane] = static_cast<uint32_t>(addresses.lane[lane]);
-    high = (active >> lane & 1) ? std::max(high, offsets[lane]) : high;
+  uint32_t low = ~0u, high = 0;
+  if (active == kFullMask) {
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      low = std::min(low, offsets[lane]);
+      high = std::max(high, offsets[lane]);
+    }
+  } else {
+    for (LaneMask rest = active; rest; rest &= rest - 1) {
+      low = std::min(low, offsets[firstLane(rest)]);
+      high = std::max(high, offsets[firstLane(rest)]);
+    }
   }
   if (shared.inBounds(high, bytes))
-    return;
+    return {low, high + bytes};
   while (shared.inBounds(offsets[firstLane(active)], bytes))
     active &= active - 1;
   unsigned lane = firstLane(active);
@@ -198,8 +228,14 @@ void Sm::sharedOffsets(const Warp &warp, LaneMask active,
 }
 
 void Sm::checkWritten(const Warp &warp, LaneMask active,
-                      const uint32_t *offsets, unsigned bytes) const {
+                      const uint32_t *offsets, unsigned bytes,
+                      SharedSpan span) const {
   const SharedMemory &shared = warp.cta->shared;
+  // Lanes mostly share a span without gaps.
+  constexpr uint32_t kWideSpan = 512;
+  if (span.end - span.begin <= kWideSpan &&
+      shared.isAllWritten(span.begin, span.end))
+    return;
   bool written = true;
   for (LaneMask rest = active; rest; rest &= rest - 1)
     written &= shared.isWritten(offsets[firstLane(rest)], bytes);
@@ -215,7 +251,7 @@ void Sm::failUnwritten(const Warp &warp, unsigned lane, uint32_t offset,
   std::string text = "shared memory at " + hex(offset) + " (" +
                      std::to_string(bytes) + " bytes)";
   bool copying = false;
-  for (const std::unique_ptr<Warp> &other : warp.cta->warps)
+  for (const WarpHandle &other : warp.cta->warps)
     for (const AsyncGroup &group : other->groups)
       for (const AsyncSpan &span : group.spans)
         copying |=
@@ -243,8 +279,8 @@ void Sm::loadShared(Warp &warp, const MicroOp &op, LaneMask active,
                     const Addresses &addresses) {
   unsigned bytes = accessBytes(op);
   uint32_t offsets[kWarpSize];
-  sharedOffsets(warp, active, addresses, bytes, offsets);
-  checkWritten(warp, active, offsets, bytes);
+  SharedSpan span = sharedOffsets(warp, active, addresses, bytes, offsets);
+  checkWritten(warp, active, offsets, bytes, span);
   uint64_t base = reinterpret_cast<uint64_t>(warp.cta->shared.data());
   Addresses host;
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
@@ -260,19 +296,21 @@ void Sm::storeShared(Warp &warp, const MicroOp &op, LaneMask active,
                      const Addresses &addresses) {
   unsigned bytes = accessBytes(op);
   uint32_t offsets[kWarpSize];
-  sharedOffsets(warp, active, addresses, bytes, offsets);
+  SharedSpan span = sharedOffsets(warp, active, addresses, bytes, offsets);
   alignas(64) uint8_t values[kWarpSize * 64];
   const RowIndex *rows =
       op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
   packLanes(warp.context, op, rows, values);
   SharedMemory &shared = warp.cta->shared;
+  unsigned wavefronts = sharedWavefronts(offsets, bytes, active);
+  if (span.end - span.begin == bytes) // Of lanes at one place the last wins.
+    active = 1u << (kWarpSize - 1 - std::countl_zero(active));
   for (LaneMask rest = active; rest; rest &= rest - 1) {
     unsigned lane = firstLane(rest);
-    std::memcpy(shared.data() + offsets[lane], values + lane * bytes, bytes);
+    copyBytes(shared.data() + offsets[lane], values + lane * bytes, bytes);
     shared.setWritten(offsets[lane], bytes);
   }
-  uint64_t served = accountShared(sharedWavefronts(offsets, bytes, active),
-                                  std::max(1u, bytes / 4));
+  uint64_t served = accountShared(wavefronts, std::max(1u, bytes / 4));
   logComplete(served + 1);
 }
 

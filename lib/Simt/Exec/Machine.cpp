@@ -58,18 +58,15 @@ private:
   void runSms(uint64_t end) {
     if (options.threads > 1) {
       pool.run(sms.size(), [&](size_t i) {
-        sms[i]->prefetchWarps(end);
-        sms[i]->prefetchOperands(end);
+        sms[i]->prefetch(end);
         sms[i]->run(end);
       });
       return;
     }
     // While one SM runs, the host fetches what the next ones will touch.
     for (size_t i = 0; i < sms.size(); ++i) {
-      if (i + 2 < sms.size())
-        sms[i + 2]->prefetchWarps(end);
       if (i + 1 < sms.size())
-        sms[i + 1]->prefetchOperands(end);
+        sms[i + 1]->prefetch(end);
       sms[i]->run(end);
     }
   }
@@ -140,7 +137,7 @@ private:
   void checkLimits() {
     uint64_t executed = 0;
     for (const std::unique_ptr<Sm> &sm : sms)
-      executed += sm->statistics.warpInstructions;
+      executed += sm->statistics.warpInstructions();
     if (executed > options.instructionLimit)
       throw Error(ErrorKind::Limit,
                   "the kernel executed more than " +

@@ -67,28 +67,31 @@ void Sm::executeMatrix(Warp &warp, const MicroOp &op, LaneMask active) {
     std::memcpy(warp.context.dst(op.dst[0]), result, sizeof result);
     break;
   }
-  default: {
-    const MmaShape &shape = program.mmas[static_cast<size_t>(op.imm)];
-    const RowIndex *rows = program.pool.data() + op.ext;
-    MmaOperands operands;
-    for (unsigned i = 0; i < shape.numD; ++i)
-      operands.d[i] = warp.context.dst(*rows++);
-    for (unsigned i = 0; i < shape.numA; ++i)
-      operands.a[i] = warp.context.src(*rows++);
-    for (unsigned i = 0; i < shape.numB; ++i)
-      operands.b[i] = warp.context.src(*rows++);
-    for (unsigned i = 0; i < shape.numC; ++i)
-      operands.c[i] = warp.context.src(*rows++);
-    launch.mmaKernels[static_cast<size_t>(op.imm)](operands);
+  default:
+    multiply(warp, op);
     break;
-  }
   }
   setReady(warp, op,
            currentIsFree() ? now : now + launch.costs[warp.pc - 1].latency);
 }
 
-void Sm::matrixRows(const Warp &warp, const MicroOp &op,
-                    uint32_t *offsets) const {
+void Sm::multiply(Warp &warp, const MicroOp &op) const {
+  const MmaShape &shape = program.mmas[static_cast<size_t>(op.imm)];
+  const RowIndex *rows = program.pool.data() + op.ext;
+  MmaOperands operands;
+  for (unsigned i = 0; i < shape.numD; ++i)
+    operands.d[i] = warp.context.dst(*rows++);
+  for (unsigned i = 0; i < shape.numA; ++i)
+    operands.a[i] = warp.context.src(*rows++);
+  for (unsigned i = 0; i < shape.numB; ++i)
+    operands.b[i] = warp.context.src(*rows++);
+  for (unsigned i = 0; i < shape.numC; ++i)
+    operands.c[i] = warp.context.src(*rows++);
+  launch.mmaKernels[static_cast<size_t>(op.imm)](operands);
+}
+
+Sm::SharedSpan Sm::matrixRows(const Warp &warp, const MicroOp &op,
+                              uint32_t *offsets) const {
   if (op.type != Type::B16)
     fail(warp, warp.pc - 1,
          {ErrorKind::Unsupported,
@@ -97,15 +100,15 @@ void Sm::matrixRows(const Warp &warp, const MicroOp &op,
   unsigned rows = kMatrixRows * op.width;
   LaneMask lanes = rows == kWarpSize ? kFullMask : (1u << rows) - 1;
   checkAlignment(warp, op, lanes, addresses, kRowBytes);
-  sharedOffsets(warp, lanes, addresses, kRowBytes, offsets);
+  return sharedOffsets(warp, lanes, addresses, kRowBytes, offsets);
 }
 
 void Sm::loadMatrix(Warp &warp, const MicroOp &op) {
   uint32_t offsets[kWarpSize];
-  matrixRows(warp, op, offsets);
+  SharedSpan span = matrixRows(warp, op, offsets);
   unsigned rows = kMatrixRows * op.width;
   checkWritten(warp, rows == kWarpSize ? kFullMask : (1u << rows) - 1, offsets,
-               kRowBytes);
+               kRowBytes, span);
   const uint8_t *shared = warp.cta->shared.data();
   for (unsigned matrix = 0; matrix < op.width; ++matrix) {
     alignas(16) uint16_t dense[kMatrixRows * kMatrixRows];

@@ -89,6 +89,13 @@ public:
     uint64_t wanted = (uint64_t(1) << count) - 1;
     return (bits & wanted) == wanted;
   }
+  /// The same for any number of bytes.
+  bool isAllWritten(uint32_t begin, uint32_t end) const {
+    for (; end - begin > 32; begin += 32)
+      if (!isWritten(begin, 32))
+        return false;
+    return begin == end || isWritten(begin, end - begin);
+  }
   void setWritten(uint32_t offset, unsigned count) {
     uint64_t bits = ((uint64_t(1) << count) - 1) << (offset & 7);
     uint64_t word = load(offset) | bits;

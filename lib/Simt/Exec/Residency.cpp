@@ -19,8 +19,9 @@ Cta &Sm::place(uint64_t linearCta, uint64_t cycle) {
   if (spareCtas.empty()) {
     cta = std::make_unique<Cta>();
     for (uint32_t i = 0; i < launch.warpsPerCta; ++i) {
-      Warp &warp = *cta->warps.emplace_back(std::make_unique<Warp>());
-      warp.bind(program, storage.files(nextFiles++), launch.params.data());
+      cta->warps.push_back(
+          storage.make(nextWarp++, program, launch.params.data()));
+      describe(*cta->warps.back(), i);
     }
   } else {
     cta = std::move(spareCtas.back());
@@ -29,6 +30,32 @@ Cta &Sm::place(uint64_t linearCta, uint64_t cycle) {
   initialise(*cta, linearCta, cycle);
   ctas.push_back(std::move(cta));
   return *ctas.back();
+}
+
+void Sm::describe(Warp &warp, uint32_t index) const {
+  warp.index = index;
+  WarpSpecials &specials = warp.specials;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    uint32_t thread = index * kWarpSize + lane;
+    if (launch.block[1] == 1 && launch.block[2] == 1) {
+      specials.tid[0][lane] = thread; // The others are 0 already.
+      continue;
+    }
+    specials.tid[0][lane] = thread % launch.block[0];
+    specials.tid[1][lane] = thread / launch.block[0] % launch.block[1];
+    specials.tid[2][lane] = thread / launch.block[0] / launch.block[1];
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    specials.ntid[i] = launch.block[i];
+    specials.nctaid[i] = launch.grid[i];
+  }
+  specials.warpid = index;
+  specials.nwarpid = launch.warpsPerCta;
+  specials.smid = id;
+  specials.nsmid = chip.smCount;
+  specials.gridid = launch.gridId;
+  specials.dynamicSmemBytes = launch.dynamicSharedBytes;
+  specials.totalSmemBytes = launch.sharedBytes;
 }
 
 void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
@@ -52,29 +79,10 @@ void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
   for (uint32_t index = 0; index < launch.warpsPerCta; ++index) {
     Warp &warp = *cta.warps[index];
     warp.cta = &cta;
-    warp.index = index;
     warp.clear(program);
-
-    WarpSpecials &specials = warp.specials;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      uint32_t thread = index * kWarpSize + lane;
-      specials.tid[0][lane] = thread % launch.block[0];
-      specials.tid[1][lane] = thread / launch.block[0] % launch.block[1];
-      specials.tid[2][lane] = thread / launch.block[0] / launch.block[1];
-    }
-    for (unsigned i = 0; i < 3; ++i) {
-      specials.ntid[i] = launch.block[i];
-      specials.ctaid[i] = ctaid[i];
-      specials.nctaid[i] = launch.grid[i];
-    }
-    describeCluster(launch, specials);
-    specials.warpid = index;
-    specials.nwarpid = launch.warpsPerCta;
-    specials.smid = id;
-    specials.nsmid = chip.smCount;
-    specials.gridid = launch.gridId;
-    specials.dynamicSmemBytes = launch.dynamicSharedBytes;
-    specials.totalSmemBytes = launch.sharedBytes;
+    for (unsigned i = 0; i < 3; ++i)
+      warp.specials.ctaid[i] = ctaid[i];
+    describeCluster(launch, warp.specials);
 
     uint32_t threads =
         std::min(kWarpSize, launch.threadsPerCta - index * kWarpSize);
@@ -107,14 +115,13 @@ void Sm::enlist(Warp &warp, uint64_t cycle) {
   }
   warp.priority = static_cast<uint32_t>(key);
   SubCore &core = cores[warp.subCore];
+  core.chosen = kNoWarp;
   uint32_t position = core.count++;
   for (; launch.seed && position > 0 &&
          core.warps[position - 1]->priority > warp.priority;
        --position)
     moveWarp(core, position - 1, position);
   core.warps[position] = &warp;
-  core.wake[position] = kNever;
-  core.pipe[position] = Pipe::None;
   warp.position = position;
   warp.state = WarpState::Running;
   warp.nextIssue = cycle;
@@ -122,10 +129,15 @@ void Sm::enlist(Warp &warp, uint64_t cycle) {
 }
 
 void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
+  if (from == to)
+    return;
   core.warps[to] = core.warps[from];
-  core.wake[to] = core.wake[from];
-  core.pipe[to] = core.pipe[from];
+  core.queue.set(to, core.queue.wakeOf(from));
+  core.queue.set(from, kNever);
+  core.setPipe(to, core.pipe[from]);
   core.warps[to]->position = to;
+  if (core.last == from)
+    core.last = to;
 }
 
 void Sm::delist(Cta &cta) {
@@ -134,9 +146,10 @@ void Sm::delist(Cta &cta) {
     for (uint32_t i = 0; i < core.count; ++i)
       if (core.warps[i]->cta != &cta)
         moveWarp(core, i, kept++);
+      else if (core.last == i)
+        core.last = kNoWarp;
     core.count = kept;
-    if (core.last && core.last->cta == &cta)
-      core.last = nullptr;
+    core.chosen = kNoWarp;
   }
 }
 

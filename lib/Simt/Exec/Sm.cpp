@@ -14,7 +14,6 @@ constexpr unsigned kMaxFreeRun = 1u << 14;
 } // namespace
 
 void SmStatistics::add(const SmStatistics &other) {
-  warpInstructions += other.warpInstructions;
   threadInstructions += other.threadInstructions;
   l1SectorHits += other.l1SectorHits;
   l1SectorMisses += other.l1SectorMisses;
@@ -26,10 +25,11 @@ void SmStatistics::add(const SmStatistics &other) {
 }
 
 Sm::Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes,
-       const WarpStorage &storage, size_t firstFiles)
+       const WarpStorage &storage, size_t firstWarp)
     : l1(l1Bytes, launch.chip->l1Ways), id(id), launch(launch),
-      program(*launch.program), chip(*launch.chip), storage(storage),
-      nextFiles(firstFiles), rangeHint(launch.program->ops.size(), nullptr) {}
+      program(*launch.program), costs(launch.costs.data()), chip(*launch.chip),
+      storage(storage), nextWarp(firstWarp),
+      rangeHint(launch.program->ops.size(), nullptr) {}
 
 //===----------------------------------------------------------------------===//
 // Scheduling
@@ -45,6 +45,7 @@ uint64_t Sm::nextCycle() const {
 void Sm::run(uint64_t end) {
   if (error)
     return;
+  runEnd = end;
   try {
     for (;;) {
       uint64_t next = nextCycle();
@@ -63,117 +64,211 @@ void Sm::run(uint64_t end) {
   }
 }
 
-void Sm::prefetchWarps(uint64_t end) const {
+void Sm::prefetch(uint64_t end) const {
   for (const SubCore &core : cores)
     for (uint32_t i = 0; i < core.count; ++i)
-      if (core.wake[i] < end)
-        core.warps[i]->prefetch();
+      if (core.queue.wakeOf(i) < end)
+        storage.prefetch(core.warps[i]);
 }
 
-void Sm::prefetchOperands(uint64_t end) const {
-  for (const SubCore &core : cores)
-    for (uint32_t i = 0; i < core.count; ++i)
-      if (core.wake[i] < end)
-        core.warps[i]->prefetchOperands(program);
-}
-
-uint32_t Sm::pick(const SubCore &core, uint64_t &soonest) const {
-  if (core.last) {
-    uint32_t last = core.last->position;
-    if (core.wake[last] <= now && pipeReady(core, core.pipe[last]) <= now)
-      return last;
-  }
-  for (uint32_t i = 0; i < core.count; ++i) {
-    uint64_t ready = core.wake[i];
-    if (ready <= now)
-      ready = pipeReady(core, core.pipe[i]);
-    if (ready <= now)
-      return i;
+KPERFIR_SIMT_INLINE Sm::Choice Sm::choose(SubCore &core, uint64_t cycle) const {
+  WakeQueue::Mask awake = core.queue.ready(cycle);
+  // kNoWarp is a bit that is never set.
+  if ((awake >> core.last & 1) &&
+      pipeReady(core, core.pipe[core.last]) <= cycle)
+    return {core.last, cycle, false};
+  uint64_t soonest = kNever;
+  bool mayChange = false;
+  while (awake) {
+    auto first = static_cast<uint32_t>(std::countr_zero(awake));
+    Pipe pipe = core.pipe[first];
+    uint64_t ready = pipeReady(core, pipe);
+    if (ready <= cycle)
+      return {first, cycle, false};
     soonest = std::min(soonest, ready);
+    mayChange |= sharesLsu(pipe);
+    awake &= ~core.waiting[static_cast<unsigned>(pipe)];
   }
-  return kMaxWarpsPerSubCore;
+  return {kNoWarp, std::min(soonest, core.queue.nextAfter(cycle)), mayChange};
+}
+
+KPERFIR_SIMT_INLINE void Sm::planNext(SubCore &core) const {
+  core.chosen = kNoWarp;
+  core.next = now + 1;
+  // What the others do before its end may wake a warp (setWake), or take the
+  // load/store unit.
+  while (core.next < runEnd) {
+    Choice choice = choose(core, core.next);
+    if (choice.mayChange)
+      return;
+    core.next = choice.soonest;
+    core.chosen = choice.position;
+    if (choice.position != kNoWarp)
+      return;
+  }
+}
+
+KPERFIR_SIMT_INLINE void Sm::setReady(const Warp &warp, const OpCost &cost,
+                                      uint64_t cycle) const {
+  if (cost.few) {
+    for (unsigned i = 0; i < cost.numWrites; ++i)
+      warp.ready[cost.writes[i]] = cycle;
+    return;
+  }
+  const uint16_t *slots = program.scoreboard.data() + cost.slotBegin;
+  for (unsigned i = 0; i < cost.numWrites; ++i)
+    warp.ready[slots[cost.numReads + i]] = cycle;
+}
+
+KPERFIR_SIMT_INLINE uint64_t Sm::wakeOf(const Warp &warp,
+                                        const OpCost &cost) const {
+  const uint64_t *ready = warp.ready;
+  uint64_t read, older;
+  if (cost.few) {
+    read = std::max(std::max(ready[cost.reads[0]], ready[cost.reads[1]]),
+                    std::max(ready[cost.reads[2]], ready[cost.reads[3]]));
+    older = std::max(ready[cost.writes[0]], ready[cost.writes[1]]);
+  } else {
+    const uint16_t *slots = program.scoreboard.data() + cost.slotBegin;
+    read = older = 0;
+    for (unsigned i = 0; i < cost.numReads; ++i)
+      read = std::max(read, ready[slots[i]]);
+    slots += cost.numReads;
+    for (unsigned i = 0; i < cost.numWrites; ++i)
+      older = std::max(older, ready[slots[i]]);
+  }
+  if (older == kUnresolved)
+    return kUnresolved;
+  // A result may not arrive before that of an older write to the same register.
+  uint64_t wake = std::max(warp.nextIssue, read);
+  return older > wake && older - wake > cost.latency ? older - cost.latency
+                                                     : wake;
+}
+
+KPERFIR_SIMT_INLINE void Sm::issue(SubCore &core, Warp &warp,
+                                   const OpCost &cost) {
+  currentLog = kNoLog;
+  uint64_t done = now, next = now;
+  if (!cost.free) [[likely]] {
+    ++statistics.issued[static_cast<unsigned>(cost.pipe)];
+    core.pipeFree[static_cast<unsigned>(cost.pipe)] = now + cost.interval;
+    done += cost.latency;
+    ++next;
+  }
+  warp.nextIssue = next;
+  if (launch.log && !program.ops[warp.pc].has(kSynthetic)) [[unlikely]]
+    logIssue(warp, program.ops[warp.pc], warp.pc);
+  ++warp.pc;
+  if (!cost.deferred || warp.waitedGroups > warp.firstGroup ||
+      warp.pc == warp.join || (cost.allLanes && warp.mask != kFullMask))
+      [[unlikely]]
+    return issueAndExecute(warp, cost);
+  setReady(warp, cost, done);
+  logComplete(done);
+  const OpCost &following = (&cost)[1];
+  uint64_t wake = wakeOf(warp, following);
+  if (following.waitsForStores || wake == kUnresolved) [[unlikely]]
+    return updateWake(warp);
+  core.setPipe(warp.position, following.pipe);
+  core.queue.set(warp.position, wake);
 }
 
 void Sm::issueFrom(SubCore &core) {
-  for (unsigned freeRun = 0;;) {
-    uint64_t soonest = kNever;
-    uint32_t picked = pick(core, soonest);
-    if (picked == kMaxWarpsPerSubCore) {
-      core.next = soonest;
+  uint32_t position = core.chosen;
+  if (position == kNoWarp || pipeReady(core, core.pipe[position]) > now) {
+    Choice choice = choose(core, now);
+    core.chosen = kNoWarp;
+    core.next = choice.soonest;
+    position = choice.position;
+    if (position == kNoWarp)
       return;
-    }
-    Warp &warp = *core.warps[picked];
-    core.last = &warp;
-    bool free = launch.costs[warp.pc].free && ++freeRun < kMaxFreeRun;
-    issue(warp);
-    if (free)
-      continue; // It took no issue slot.
-    core.next = now + 1;
-    return;
+  }
+  for (unsigned freeRun = 0;;) {
+    Warp &warp = *core.warps[position];
+    const OpCost &cost = costs[warp.pc];
+    core.last = position;
+    issue(core, warp, cost);
+    // A free one took no issue slot.
+    if (!cost.free || ++freeRun == kMaxFreeRun) [[likely]]
+      return planNext(core);
+    Choice choice = choose(core, now);
+    core.next = choice.soonest;
+    position = choice.position;
+    if (position == kNoWarp)
+      return;
   }
 }
 
-void Sm::issue(Warp &warp) {
-  uint32_t pc = warp.pc;
-  const MicroOp &op = program.ops[pc];
-  const OpCost &cost = launch.costs[pc];
-  LaneMask active = warp.context.guardedMask(op, warp.mask);
-
-  currentLog = kNoLog;
+void Sm::issueAndExecute(Warp &warp, const OpCost &cost) {
   issuingFree = cost.free;
+  uint32_t pc = warp.pc - 1;
   if (warp.waitedGroups > warp.firstGroup)
     retireGroups(warp, warp.waitedGroups);
-  if (!cost.free) {
-    ++statistics.warpInstructions;
-    statistics.threadInstructions +=
-        static_cast<unsigned>(std::popcount(active));
-    ++statistics.issued[static_cast<unsigned>(cost.pipe)];
-    SubCore &core = cores[warp.subCore];
-    core.pipeFree[static_cast<unsigned>(cost.pipe)] = now + cost.interval;
+  const MicroOp &op = program.ops[pc];
+  if (cost.deferred && (!cost.allLanes || warp.mask == kFullMask)) {
+    uint64_t done = cost.free ? now : now + cost.latency;
+    setReady(warp, cost, done);
+    logComplete(done);
+    if (warp.pc != warp.join)
+      return updateWake(warp);
+    executePending(warp, warp.pc); // The mask is about to change.
+  } else {
+    executePending(warp, pc);
+    LaneMask active = warp.context.guardedMask(op, warp.mask);
+    countThreads(cost, active);
+    execute(warp, op, active);
+    if (warp.state != WarpState::Running)
+      return; // Finished, or goes on when it is released.
   }
-  if (launch.log && !op.has(kSynthetic))
-    logIssue(warp, op, pc);
-
-  warp.pc = pc + 1;
-  warp.nextIssue = cost.free ? now : now + 1;
-  switch (op.kind) {
-  case OpKind::Register:
-    if (op.has(kReadsClock)) {
-      warp.context.clock = now;
-      warp.context.globaltimer = chip.cyclesToNs(now);
-    }
-    if (active)
-      op.handler(warp.context, op, active);
-    setReady(warp, op, cost.free ? now : now + cost.latency);
-    if (currentLog != kNoLog && op.has(kReadsClock) && op.dst[0] != kNoRow)
-      log.value[currentLog] = warp.context.dst(op.dst[0])[0];
-    break;
-  case OpKind::Control:
-    executeControl(warp, op, active);
-    break;
-  case OpKind::Memory:
-    executeMemory(warp, op, active);
-    break;
-  case OpKind::Barrier:
-    executeBarrier(warp, op, active);
-    break;
-  case OpKind::Async:
-    executeAsync(warp, op, active);
-    break;
-  case OpKind::Matrix:
-    executeMatrix(warp, op, active);
-    break;
-  case OpKind::Bulk:
-    executeBulk(warp, op, active);
-    break;
-  case OpKind::Syscall:
-    executeSyscall(warp, op, active);
-    break;
-  }
-  if (warp.state != WarpState::Running)
-    return; // Finished, or goes on when it is released.
   warp.meet();
   updateWake(warp);
+}
+
+void Sm::countThreads(const OpCost &cost, LaneMask active) {
+  if (!cost.free)
+    statistics.threadInstructions +=
+        static_cast<unsigned>(std::popcount(active));
+}
+
+void Sm::executePending(Warp &warp, uint32_t end) {
+  for (uint32_t pc = warp.pending; pc < end; ++pc) {
+    const MicroOp &op = program.ops[pc];
+    LaneMask active = warp.context.guardedMask(op, warp.mask);
+    countThreads(launch.costs[pc], active);
+    if (op.opcode == Opcode::Mma)
+      multiply(warp, op);
+    else if (active)
+      op.handler(warp.context, op, active);
+  }
+}
+
+void Sm::execute(Warp &warp, const MicroOp &op, LaneMask active) {
+  switch (op.kind) {
+  case OpKind::Register: // One that is not deferred: it reads a clock.
+    warp.context.clock = now;
+    warp.context.globaltimer = chip.cyclesToNs(now);
+    if (active)
+      op.handler(warp.context, op, active);
+    setReady(warp, op,
+             issuingFree ? now : now + launch.costs[warp.pc - 1].latency);
+    if (currentLog != kNoLog && op.dst[0] != kNoRow)
+      log.value[currentLog] = warp.context.dst(op.dst[0])[0];
+    return;
+  case OpKind::Control:
+    return executeControl(warp, op, active);
+  case OpKind::Memory:
+    return executeMemory(warp, op, active);
+  case OpKind::Barrier:
+    return executeBarrier(warp, op, active);
+  case OpKind::Async:
+    return executeAsync(warp, op, active);
+  case OpKind::Matrix:
+    return executeMatrix(warp, op, active);
+  case OpKind::Bulk:
+    return executeBulk(warp, op, active);
+  case OpKind::Syscall:
+    return executeSyscall(warp, op, active);
+  }
 }
 
 void Sm::setReady(Warp &warp, const MicroOp &op, uint64_t cycle) {
@@ -184,37 +279,26 @@ void Sm::setReady(Warp &warp, const MicroOp &op, uint64_t cycle) {
 
 void Sm::setWake(Warp &warp, uint64_t cycle) {
   SubCore &core = cores[warp.subCore];
-  core.wake[warp.position] = cycle;
+  core.queue.set(warp.position, cycle);
+  core.chosen = kNoWarp;
   core.next = std::min(core.next, cycle);
 }
 
 void Sm::updateWake(Warp &warp) {
-  const MicroOp &op = program.ops[warp.pc];
-  const OpCost &cost = launch.costs[warp.pc];
-  uint64_t wake = warp.nextIssue;
-  for (uint16_t slot : program.reads(op))
-    wake = std::max(wake, warp.ready[slot]);
-  // A result may not arrive before that of an older write to the same register.
-  for (uint16_t slot : program.writes(op)) {
-    uint64_t older = warp.ready[slot];
-    if (older == kUnresolved)
-      wake = kUnresolved;
-    else if (wake != kUnresolved && older > wake + cost.latency)
-      wake = older - cost.latency;
-  }
-  bool releases = op.sem() == MemSem::Release || op.sem() == MemSem::AcqRel ||
-                  op.sem() == MemSem::SeqCst;
-  if (op.kind == OpKind::Memory && releases && op.scope() != MemScope::Cta)
+  const OpCost &cost = costs[warp.pc];
+  uint64_t wake = wakeOf(warp, cost);
+  if (cost.waitsForStores)
     wake =
         std::max(wake, warp.unresolvedStores ? kUnresolved : warp.storesDone);
   if (warp.waitedGroups > warp.firstGroup)
     wake = std::max(wake, groupsDone(warp, warp.waitedGroups));
 
   SubCore &core = cores[warp.subCore];
-  core.pipe[warp.position] = cost.pipe;
+  core.setPipe(warp.position, cost.pipe);
   if (wake == kUnresolved) {
     warp.state = WarpState::Memory;
-    core.wake[warp.position] = kNever;
+    core.queue.set(warp.position, kNever);
+    core.chosen = kNoWarp;
     return;
   }
   warp.state = WarpState::Running;

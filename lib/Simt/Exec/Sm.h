@@ -19,10 +19,13 @@
 #include "Simt/Exec/EventLog.h"
 #include "Simt/Exec/GlobalRequest.h"
 #include "Simt/Exec/Launch.h"
+#include "Simt/Exec/WakeQueue.h"
+#include "Simt/Exec/WarpStorage.h"
 #include "Simt/Timing/Caches.h"
 #include "Simt/Timing/Coalescer.h"
 
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <span>
@@ -32,9 +35,9 @@
 namespace kperfir::simt {
 
 inline constexpr uint32_t kMaxWarpsPerSubCore = kMaxWarpsPerSm / kSubCores;
+static_assert(kMaxWarpsPerSubCore <= WakeQueue::kCapacity);
 
 struct SmStatistics {
-  uint64_t warpInstructions = 0;
   uint64_t threadInstructions = 0;
   uint64_t l1SectorHits = 0;
   uint64_t l1SectorMisses = 0;
@@ -43,6 +46,9 @@ struct SmStatistics {
   uint64_t sharedConflictWavefronts = 0; // above what the access needs at best
   std::array<uint64_t, kNumPipes> issued{};
 
+  uint64_t warpInstructions() const {
+    return std::accumulate(issued.begin(), issued.end(), uint64_t(0));
+  }
   void add(const SmStatistics &other);
 };
 
@@ -63,19 +69,17 @@ struct Fault {
 
 class Sm {
 public:
-  /// Its warps use the files from `firstFiles` on.
+  /// Its warps are those of `storage` from `firstWarp` on.
   Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes,
-     const WarpStorage &storage, size_t firstFiles);
+     const WarpStorage &storage, size_t firstWarp);
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
   Cta &place(uint64_t linearCta, uint64_t cycle);
   /// Issues everything that can issue before `end`. Errors are kept in `error`.
   void run(uint64_t end);
-  /// Asks the host for what run(end) will touch: first the warps, then, some
-  /// time later, their operands. With many resident warps the host's caches
-  /// hold only those of a few SMs.
-  void prefetchWarps(uint64_t end) const;
-  void prefetchOperands(uint64_t end) const;
+  /// Asks the host for what run(end) will touch. With many resident warps the
+  /// host's caches hold only those of a few SMs.
+  void prefetch(uint64_t end) const;
   /// Cycle of the next thing to do; kNever if nothing can happen by itself.
   uint64_t nextCycle() const;
 
@@ -133,17 +137,29 @@ public:
   uint64_t lastCycle = 0;    // completion of the last thing that ended
 
 private:
+  static constexpr uint32_t kNoWarp = kMaxWarpsPerSubCore; // no position
   struct SubCore {
     uint64_t next = kNever; // nothing can issue before
     uint64_t wgmmaFree = 0; // its tensor core, for wgmma
-    Warp *last = nullptr;   // greedy: it goes first
+    /// Position of the warp that issues at `next`, if that is known.
+    uint32_t chosen = kNoWarp;
+    /// Position of the warp that issued last. Greedy: it goes first.
+    uint32_t last = kNoWarp;
     std::array<uint64_t, kNumPipes> pipeFree{};
-    // By age (or by the seed's order); parallel.
     uint32_t count = 0;
-    std::array<uint64_t, kMaxWarpsPerSubCore> wake{};
-    std::array<Pipe, kMaxWarpsPerSubCore>
-        pipe{}; // of the warp's next instruction
+    // By age (or by the seed's order).
+    WakeQueue queue;
     std::array<Warp *, kMaxWarpsPerSubCore> warps{};
+    std::array<Pipe, kMaxWarpsPerSubCore> pipe;       // of the next instruction
+    std::array<WakeQueue::Mask, kNumPipes> waiting{}; // for each pipe
+
+    SubCore() { pipe.fill(Pipe::None); }
+    void setPipe(uint32_t position, Pipe next) {
+      auto bit = static_cast<WakeQueue::Mask>(1u << position);
+      waiting[static_cast<unsigned>(pipe[position])] &= ~bit;
+      waiting[static_cast<unsigned>(next)] |= bit;
+      pipe[position] = next;
+    }
   };
   struct Event {
     uint64_t cycle;
@@ -165,26 +181,48 @@ private:
   };
 
   // Sm.cpp
-  /// The warp that issues now; kMaxWarpsPerSubCore if none can before
-  /// `soonest`.
-  uint32_t pick(const SubCore &core, uint64_t &soonest) const;
+  /// What a sub-core can do at a cycle.
+  struct Choice {
+    uint32_t position; // of the warp that issues, or kNoWarp
+    uint64_t soonest;  // none can before
+    bool mayChange;    // by what other sub-cores do until then
+  };
+  Choice choose(SubCore &core, uint64_t cycle) const;
   void issueFrom(SubCore &core);
-  void issue(Warp &warp);
+  /// Sets when the sub-core goes on, after an issue.
+  void planNext(SubCore &core) const;
+  void issue(SubCore &core, Warp &warp, const OpCost &cost);
+  void issueAndExecute(Warp &warp, const OpCost &cost);
+  /// What the op writes may be read from `cycle` on.
+  void setReady(const Warp &warp, const OpCost &cost, uint64_t cycle) const;
+  /// When the scoreboard lets the warp issue the op.
+  uint64_t wakeOf(const Warp &warp, const OpCost &cost) const;
+  void execute(Warp &warp, const MicroOp &op, LaneMask active);
+  /// Executes what has issued before `end`. An instruction that only its own
+  /// warp can see is executed together with those that follow it, when one
+  /// comes that others can see: the host finds the registers of one warp in its
+  /// nearest cache, but not those of all warps in turn.
+  void executePending(Warp &warp, uint32_t end);
+  void countThreads(const OpCost &cost, LaneMask active);
   void executeControl(Warp &warp, const MicroOp &op, LaneMask active);
   void updateWake(Warp &warp);
   /// When the pipe takes the next instruction.
   uint64_t pipeReady(const SubCore &core, Pipe pipe) const {
     uint64_t ready = core.pipeFree[static_cast<unsigned>(pipe)];
     // The load/store unit is shared; issue stalls when it is too far behind.
-    if (pipe == Pipe::Lsu || pipe == Pipe::Async)
-      if (lsuFree > ready + chip.lsuQueueCycles)
-        ready = lsuFree - chip.lsuQueueCycles;
+    if (sharesLsu(pipe) && lsuFree > ready + chip.lsuQueueCycles)
+      ready = lsuFree - chip.lsuQueueCycles;
     return ready;
+  }
+  static bool sharesLsu(Pipe pipe) {
+    return pipe == Pipe::Lsu || pipe == Pipe::Async;
   }
   void setWake(Warp &warp, uint64_t cycle);
   void setReady(Warp &warp, const MicroOp &op, uint64_t cycle);
   void exitLanes(Warp &warp, LaneMask lanes);
   void finish(Warp &warp);
+  /// Fills in what is the same for every CTA.
+  void describe(Warp &warp, uint32_t index) const;
   void initialise(Cta &cta, uint64_t linear, uint64_t cycle);
   uint32_t pickSubCore(const Warp &warp) const;
   void enlist(Warp &warp, uint64_t cycle);
@@ -221,12 +259,16 @@ private:
   void fence(Warp &warp, const MicroOp &op);
   void checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
                       const Addresses &addresses, unsigned bytes) const;
+  /// The shared memory that the lanes of an access touch lies in [begin, end).
+  struct SharedSpan {
+    uint32_t begin, end;
+  };
   /// Offsets in shared memory, checked. `bytes` per lane.
-  void sharedOffsets(const Warp &warp, LaneMask active,
-                     const Addresses &addresses, unsigned bytes,
-                     uint32_t *offsets) const;
+  SharedSpan sharedOffsets(const Warp &warp, LaneMask active,
+                           const Addresses &addresses, unsigned bytes,
+                           uint32_t *offsets) const;
   void checkWritten(const Warp &warp, LaneMask active, const uint32_t *offsets,
-                    unsigned bytes) const;
+                    unsigned bytes, SharedSpan span) const;
   [[noreturn]] void failUnwritten(const Warp &warp, unsigned lane,
                                   uint32_t offset, unsigned bytes) const;
   uint64_t accountShared(unsigned wavefronts, unsigned best);
@@ -319,7 +361,9 @@ private:
   void executeMatrix(Warp &warp, const MicroOp &op, LaneMask active);
   void loadMatrix(Warp &warp, const MicroOp &op);
   void storeMatrix(Warp &warp, const MicroOp &op);
-  void matrixRows(const Warp &warp, const MicroOp &op, uint32_t *offsets) const;
+  SharedSpan matrixRows(const Warp &warp, const MicroOp &op,
+                        uint32_t *offsets) const;
+  void multiply(Warp &warp, const MicroOp &op) const;
 
   // Syscall.cpp
   void executeSyscall(Warp &warp, const MicroOp &op, LaneMask active);
@@ -332,10 +376,12 @@ private:
 
   const Launch &launch;
   const Program &program;
+  const OpCost *const costs;
   const Chip &chip;
   const WarpStorage &storage;
-  size_t nextFiles;
+  size_t nextWarp; // in `storage`
   uint64_t now = 0;
+  uint64_t runEnd = 0;          // of the current step
   uint32_t currentLog = kNoLog; // entry of the instruction that is issuing
   bool issuingFree = false;     // it takes no time
   uint64_t lsuFree = 0;

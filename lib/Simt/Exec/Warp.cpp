@@ -19,32 +19,11 @@ void Warp::bind(const Program &program, const WarpFiles &storage,
 
 void Warp::clear(const Program &program) {
   std::fill_n(context.predicates, program.numPredicates, 0u);
-  std::fill_n(ready, program.numScoreboardSlots, uint64_t(0));
-}
-
-void Warp::prefetchOperands(const Program &program) const {
-  constexpr size_t kAhead = 4;
-  size_t end = std::min<size_t>(pc + kAhead, program.ops.size());
-  for (size_t i = pc; i < end; ++i) {
-    const MicroOp &op = program.ops[i];
-    auto slots = program.scoreboard.data() + op.slotBegin;
-    for (unsigned slot = 0; slot < unsigned(op.numReads) + op.numWrites;
-         ++slot) {
-      __builtin_prefetch(&ready[slots[slot]], 0, 2);
-      if (slots[slot] >= program.numRows)
-        continue; // A predicate.
-      const uint32_t *row =
-          context.rowBase[0] + size_t(slots[slot]) * kWarpSize;
-      __builtin_prefetch(row, 0, 2);
-      __builtin_prefetch(row + kWarpSize / 2, 0, 2);
-    }
-    if (op.kind == OpKind::Control)
-      return;
-  }
+  std::fill_n(ready, program.numScoreboardSlots + 1, uint64_t(0));
 }
 
 void Warp::start(LaneMask lanes) {
-  pc = 0;
+  pc = pending = 0;
   join = kNoPc;
   mask = alive = lanes;
   sides.clear();

@@ -6,7 +6,6 @@
 
 #include "Simt/Exec/Bulk.h"
 #include "Simt/Exec/Program.h"
-#include "Simt/Exec/WarpStorage.h"
 #include "Simt/Timing/Caches.h"
 
 #include <deque>
@@ -40,6 +39,13 @@ struct AsyncGroup {
   std::vector<AsyncSpan> spans;
 };
 
+/// Where one warp keeps what its instructions touch.
+struct WarpFiles {
+  uint32_t *rows = nullptr;
+  uint32_t *predicates = nullptr;
+  uint64_t *ready = nullptr; // scoreboard
+};
+
 class Warp {
 public:
   /// Binds the warp to its registers; once, before its first CTA.
@@ -57,16 +63,19 @@ public:
   void branch(LaneMask taken, uint32_t target, uint32_t join);
   /// Ends lanes. False when none is left.
   bool exitLanes(LaneMask lanes);
-  /// To be called after every instruction: goes on with the next side, or with
-  /// all lanes, when a side has reached its join.
+  /// To be called after every instruction that was executed: goes on with the
+  /// next side, or with all lanes, when a side has reached its join.
   void meet() {
     if (pc == join)
       popSide();
+    pending = pc;
   }
 
   // What every issue touches comes first, in few of the host's cache lines.
   uint32_t pc = 0;
   uint32_t join = kNoPc;
+  /// Instructions from here to `pc` have issued, but are not executed yet.
+  uint32_t pending = 0;
   LaneMask mask = 0;  // lanes that execute
   LaneMask alive = 0; // lanes that have not ended
   uint64_t nextIssue = 0;
@@ -100,17 +109,9 @@ public:
   uint32_t waitLog = ~0u; // log entry to complete when the wait ends
   WarpSpecials specials;
 
-  /// Asks the host for the lines of the members above, then, once those are
-  /// there, for what the next instructions of `program` touch.
-  void prefetch() const {
-    for (size_t byte = 0; byte < kHotBytes; byte += kHostLine)
-      __builtin_prefetch(reinterpret_cast<const char *>(this) + byte, 0, 2);
-  }
-  void prefetchOperands(const Program &program) const;
+  static constexpr size_t kHotBytes = 192; // of the members that come first
 
 private:
-  static constexpr size_t kHotBytes = 192, kHostLine = 64;
-
   struct Side {
     uint32_t pc;
     uint32_t join;
@@ -125,6 +126,12 @@ private:
 
   std::vector<Side> sides;
 };
+
+/// A Warp in memory of a WarpStorage.
+struct DestroyInPlace {
+  void operator()(Warp *warp) const { warp->~Warp(); }
+};
+using WarpHandle = std::unique_ptr<Warp, DestroyInPlace>;
 
 } // namespace kperfir::simt
 

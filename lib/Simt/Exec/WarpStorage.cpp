@@ -3,6 +3,7 @@
 #include "Simt/Exec/WarpStorage.h"
 
 #include <algorithm>
+#include <new>
 
 namespace kperfir::simt {
 
@@ -15,21 +16,27 @@ size_t roundUp(size_t bytes, size_t unit) {
 } // namespace
 
 WarpStorage::WarpStorage(const Program &program, size_t warps) {
-  rowBytes =
-      std::max<size_t>(program.numRows, 1) * kWarpSize * sizeof(uint32_t);
-  predicateBytes =
-      roundUp(std::max<size_t>(program.numPredicates, 1) * sizeof(uint32_t), 8);
-  bytesPerWarp = roundUp(rowBytes + predicateBytes +
-                             program.numScoreboardSlots * sizeof(uint64_t),
-                         kRowAlignment);
+  // One more slot, which is always ready.
+  predicateOffset = (program.numScoreboardSlots + 1) * sizeof(uint64_t);
+  warpOffset =
+      roundUp(predicateOffset + program.numPredicates * sizeof(uint32_t),
+              alignof(Warp));
+  rowOffset = roundUp(warpOffset + sizeof(Warp), kRowAlignment);
+  bytesPerWarp = rowOffset + std::max<size_t>(program.numRows, 1) * kWarpSize *
+                                 sizeof(uint32_t);
+  visitBytes = roundUp(warpOffset + Warp::kHotBytes, kHostLine);
   pages = HostPages(bytesPerWarp * warps);
 }
 
-WarpFiles WarpStorage::files(size_t index) const {
+WarpHandle WarpStorage::make(size_t index, const Program &program,
+                             const uint8_t *params) const {
   uint8_t *begin = pages.data() + index * bytesPerWarp;
-  return {reinterpret_cast<uint32_t *>(begin),
-          reinterpret_cast<uint32_t *>(begin + rowBytes),
-          reinterpret_cast<uint64_t *>(begin + rowBytes + predicateBytes)};
+  WarpFiles files = {reinterpret_cast<uint32_t *>(begin + rowOffset),
+                     reinterpret_cast<uint32_t *>(begin + predicateOffset),
+                     reinterpret_cast<uint64_t *>(begin)};
+  WarpHandle warp(new (begin + warpOffset) Warp());
+  warp->bind(program, files, params);
+  return warp;
 }
 
 } // namespace kperfir::simt

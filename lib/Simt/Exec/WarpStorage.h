@@ -1,35 +1,43 @@
-//===- WarpStorage.h - Register files of all resident warps ---------------===//
+//===- WarpStorage.h - Where the warps of all SMs live --------------------===//
 //
 // One allocation per launch, in huge pages where the host has them: the SMs of
-// a chip hold thousands of warps, and a step visits all of them.
+// a chip hold thousands of warps, and a step visits all of them. What every
+// visit touches (scoreboard, predicates and the Warp) lies side by side.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KPERFIR_SIMT_EXEC_WARPSTORAGE_H
 #define KPERFIR_SIMT_EXEC_WARPSTORAGE_H
 
-#include "Simt/Exec/Program.h"
+#include "Simt/Exec/Warp.h"
 #include "Simt/Timing/HostPages.h"
 
-namespace kperfir::simt {
+#include <memory>
 
-/// Where one warp keeps what its instructions touch.
-struct WarpFiles {
-  uint32_t *rows = nullptr;
-  uint32_t *predicates = nullptr;
-  uint64_t *ready = nullptr; // scoreboard
-};
+namespace kperfir::simt {
 
 class WarpStorage {
 public:
   WarpStorage(const Program &program, size_t warps);
 
-  /// The files of warp `index`, all zeros as long as nobody has written to
-  /// them.
-  WarpFiles files(size_t index) const;
+  /// Makes warp `index`, bound to registers that are all zeros. Once for each
+  /// index; the storage must outlive the warp.
+  WarpHandle make(size_t index, const Program &program,
+                  const uint8_t *params) const;
+
+  /// Asks the host for what an issue of the warp touches first.
+  void prefetch(const Warp *warp) const {
+    auto end = reinterpret_cast<const char *>(warp) + Warp::kHotBytes;
+    for (size_t byte = 0; byte < visitBytes; byte += kHostLine)
+      __builtin_prefetch(end - visitBytes + byte, 0, 2);
+  }
 
 private:
-  size_t rowBytes = 0, predicateBytes = 0, bytesPerWarp = 0;
+  static constexpr size_t kHostLine = 64;
+
+  size_t predicateOffset = 0, warpOffset = 0, rowOffset = 0;
+  size_t bytesPerWarp = 0;
+  size_t visitBytes = 0;
   HostPages pages;
 };
 

@@ -36,6 +36,40 @@ private:
   uint32_t units[kBanks][kBanks];
 };
 
+/// Most distinct units of `unitBytes` (4 to 32, a power of two) that share
+/// their banks.
+unsigned mostUnits(const uint32_t *offsets, LaneMask lanes,
+                   unsigned unitBytes) {
+  auto shift = static_cast<unsigned>(std::countr_zero(unitBytes));
+  unsigned groups = kBanks * 4 >> shift;
+  uint32_t low = ~0u, high = 0;
+  for (LaneMask rest = lanes; rest; rest &= rest - 1) {
+    uint32_t offset = offsets[std::countr_zero(rest)];
+    low = std::min(low, offset);
+    high = std::max(high, offset);
+  }
+  if (!lanes || (high >> shift) - (low >> shift) < groups)
+    return lanes ? 1 : 0; // Too near each other to conflict.
+  // Mostly there is no conflict: every group has one unit at most.
+  uint32_t unitOf[kBanks];
+  uint32_t used = 0;
+  bool conflict = false;
+  for (LaneMask rest = lanes; rest; rest &= rest - 1) {
+    uint32_t unit = offsets[std::countr_zero(rest)] >> shift;
+    uint32_t group = unit & (groups - 1);
+    if (used >> group & 1)
+      conflict |= unitOf[group] != unit;
+    used |= 1u << group;
+    unitOf[group] = unit;
+  }
+  if (!conflict)
+    return 1;
+  Conflicts conflicts(groups);
+  for (LaneMask rest = lanes; rest; rest &= rest - 1)
+    conflicts.add(offsets[std::countr_zero(rest)] >> shift);
+  return conflicts.degree;
+}
+
 /// All lanes active and lane i at offset base + i * bytes, base aligned.
 bool isContiguous(const uint32_t *offsets, unsigned bytes, LaneMask mask) {
   if (mask != kFullMask || offsets[0] % 4 != 0)
@@ -59,17 +93,15 @@ unsigned sharedWavefronts(const uint32_t *offsets, unsigned bytes,
   if (isContiguous(offsets, bytes, mask))
     return groups;
 
+  // Aligned accesses of 4 bytes and more either share all of their banks or
+  // none.
+  unsigned unitBytes = std::max(bytes, 4u);
   unsigned total = 0;
   for (unsigned first = 0; first < kWarpSize; first += lanesPerGroup) {
-    Conflicts conflicts(kBanks);
-    for (unsigned lane = first; lane < first + lanesPerGroup; ++lane) {
-      if (!(mask >> lane & 1))
-        continue;
-      uint32_t last = (offsets[lane] + bytes - 1) / 4;
-      for (uint32_t word = offsets[lane] / 4; word <= last; ++word)
-        conflicts.add(word);
-    }
-    total += conflicts.degree;
+    LaneMask lanes = mask >> first;
+    if (lanesPerGroup < kWarpSize)
+      lanes &= (1u << lanesPerGroup) - 1;
+    total += mostUnits(offsets + first, lanes, unitBytes);
   }
   return std::max(total, 1u);
 }

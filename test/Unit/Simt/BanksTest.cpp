@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
+#include <random>
+#include <set>
 
 using namespace kperfir::simt;
 
@@ -63,4 +67,31 @@ TEST(SharedBanks, MatrixRowsConflictWithinOneMatrix) {
   EXPECT_EQ(matrixWavefronts(straight, 4), 32u);
   EXPECT_EQ(matrixWavefronts(swizzled, 4), 4u);
   EXPECT_EQ(matrixWavefronts(swizzled, 1), 1u);
+}
+
+/// Against counting the words that each bank serves.
+TEST(SharedBanks, RandomAccessesAgreeWithACount) {
+  std::mt19937 random(3);
+  for (unsigned round = 0; round < 2000; ++round) {
+    unsigned bytes = 1u << random() % 6, span = 1u << random() % 12;
+    unsigned lanesPerGroup = bytes <= 4 ? 32 : 128 / bytes;
+    LaneMask mask = round % 3 ? kFullMask : random();
+    uint32_t offsets[kWarpSize];
+    for (uint32_t &offset : offsets)
+      offset = random() % span / bytes * bytes;
+    unsigned expected = 0;
+    for (unsigned first = 0; first < kWarpSize; first += lanesPerGroup) {
+      std::array<std::set<uint32_t>, 32> words;
+      for (unsigned lane = first; lane < first + lanesPerGroup; ++lane)
+        for (unsigned byte = 0; (mask >> lane & 1) && byte < bytes; ++byte)
+          words[(offsets[lane] + byte) / 4 % 32].insert((offsets[lane] + byte) /
+                                                        4);
+      size_t most = 0;
+      for (const std::set<uint32_t> &bank : words)
+        most = std::max(most, bank.size());
+      expected += static_cast<unsigned>(most);
+    }
+    ASSERT_EQ(sharedWavefronts(offsets, bytes, mask), std::max(expected, 1u))
+        << "round " << round;
+  }
 }

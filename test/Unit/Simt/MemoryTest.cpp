@@ -93,3 +93,14 @@ TEST(SharedMemory, BoundsDoNotWrap) {
   EXPECT_FALSE(shared.inBounds(97, 4));
   EXPECT_FALSE(shared.inBounds(0xFFFFFFFE, 4));
 }
+
+TEST(SharedMemory, RangeIsWrittenWhenAllOfItsBytesAre) {
+  SharedMemory memory;
+  memory.reset(256);
+  for (uint32_t offset = 3; offset < 203; offset += 4)
+    memory.setWritten(offset, 4);
+  for (uint32_t begin : {0u, 2u, 3u, 40u})
+    for (uint32_t end : {41u, 72u, 104u, 203u, 204u})
+      EXPECT_EQ(memory.isAllWritten(begin, end), begin >= 3 && end <= 203)
+          << begin << " to " << end;
+}
