@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <numeric>
 
 namespace kperfir::simt {
 
@@ -28,14 +29,11 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
     for (GlobalRequest &request : sm->requests.entries)
       order.push_back({request.cycle, sm.get(), &request});
   }
-  // Entries of one SM are in the order of its queue already.
-  std::stable_sort(
-      order.begin(), order.end(),
-      [](const Entry &a, const Entry &b) { return a.key < b.key; });
+  sortByCycle();
   constexpr size_t kAhead = 6;
   for (size_t i = 0; i < order.size(); ++i) {
     const Entry &entry = order[i];
-    if (failed && entry.key > failed->errorCycle)
+    if (failed && entry.cycle > failed->errorCycle)
       break;
     if (i + kAhead < order.size())
       prefetch(order[i + kAhead]);
@@ -45,6 +43,32 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
     throw Error(*failed->error);
   for (std::unique_ptr<Sm> &sm : sms)
     sm->endExchange();
+}
+
+void Exchange::sortByCycle() {
+  if (order.empty())
+    return;
+  uint64_t first = kNever, last = 0;
+  for (const Entry &entry : order) {
+    first = std::min(first, entry.cycle);
+    last = std::max(last, entry.cycle);
+  }
+  constexpr uint64_t kFewCycles = 4096; // A step and a busy load/store unit.
+  if (last - first >= kFewCycles) {
+    std::stable_sort(
+        order.begin(), order.end(),
+        [](const Entry &a, const Entry &b) { return a.cycle < b.cycle; });
+    return;
+  }
+  // Entries of one cycle are in the order of SM and queue already.
+  places.assign(last - first + 2, 0);
+  for (const Entry &entry : order)
+    ++places[entry.cycle - first + 1];
+  std::partial_sum(places.begin(), places.end(), places.begin());
+  sorted.resize(order.size());
+  for (const Entry &entry : order)
+    sorted[places[entry.cycle - first]++] = entry;
+  order.swap(sorted);
 }
 
 void Exchange::prefetch(const Entry &entry) const {

@@ -31,11 +31,14 @@ public:
 
 private:
   struct Entry {
-    uint64_t key; // cycle, SM, place in the queue
+    uint64_t cycle;
     Sm *sm;
     GlobalRequest *request;
   };
 
+  /// Brings `order`, which has the entries of each SM in turn, into the order
+  /// of cycle, SM, queue.
+  void sortByCycle();
   /// Asks the host for what execute() will touch.
   void prefetch(const Entry &entry) const;
   void execute(Sm &sm, GlobalRequest &request, uint64_t end);
@@ -60,6 +63,9 @@ private:
   const GlobalRange *common =
       nullptr; // holds all lanes of the current request, or null
   std::vector<Entry> order;
+  // Of sortByCycle.
+  std::vector<Entry> sorted;
+  std::vector<uint32_t> places;
 };
 
 } // namespace kperfir::simt

@@ -22,11 +22,15 @@ public:
             launch.warpsPerCta *
             std::min<uint64_t>(occupancy.ctasPerSm,
                                (launch.ctaCount() + smCount - 1) / smCount)),
-        storage(*launch.program, smCount * warpsPerSm) {
+        storage(*launch.program, smCount * warpsPerSm),
+        l1TagBytes(Cache::tagBytes(occupancy.l1Bytes, launch.chip->l1Ways)),
+        l1Tags(smCount * l1TagBytes) {
     for (uint64_t id = 0; id < smCount; ++id)
-      sms.push_back(std::make_unique<Sm>(launch, static_cast<uint32_t>(id),
-                                         occupancy.l1Bytes, storage,
-                                         id * warpsPerSm));
+      sms.push_back(
+          std::make_unique<Sm>(launch, static_cast<uint32_t>(id),
+                               Cache(occupancy.l1Bytes, launch.chip->l1Ways,
+                                     l1Tags.data() + id * l1TagBytes),
+                               storage, id * warpsPerSm));
   }
 
   RunResult run() {
@@ -190,6 +194,8 @@ private:
   uint64_t smCount;    // those that get a CTA
   uint64_t warpsPerSm; // at most, at the same time
   WarpStorage storage;
+  size_t l1TagBytes;
+  HostPages l1Tags; // of all SMs
   std::vector<std::unique_ptr<Sm>> sms;
   std::vector<std::shared_ptr<Cluster>> clusters; // with resident CTAs
   uint64_t nextCta = 0;

@@ -140,11 +140,15 @@ void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
     core.last = to;
 }
 
-void Sm::delist(Cta &cta) {
-  for (SubCore &core : cores) {
+void Sm::delist(const Cta &cta) {
+  std::array<uint32_t, kSubCores> leaving{}; // a bit for each position
+  for (const WarpHandle &warp : cta.warps)
+    leaving[warp->subCore] |= 1u << warp->position;
+  for (uint32_t c = 0; c < kSubCores; ++c) {
+    SubCore &core = cores[c];
     uint32_t kept = 0;
     for (uint32_t i = 0; i < core.count; ++i)
-      if (core.warps[i]->cta != &cta)
+      if (!(leaving[c] >> i & 1))
         moveWarp(core, i, kept++);
       else if (core.last == i)
         core.last = kNoWarp;

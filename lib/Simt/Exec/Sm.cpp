@@ -24,12 +24,11 @@ void SmStatistics::add(const SmStatistics &other) {
     issued[i] += other.issued[i];
 }
 
-Sm::Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes,
+Sm::Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
        const WarpStorage &storage, size_t firstWarp)
-    : l1(l1Bytes, launch.chip->l1Ways), id(id), launch(launch),
-      program(*launch.program), costs(launch.costs.data()), chip(*launch.chip),
-      storage(storage), nextWarp(firstWarp),
-      rangeHint(launch.program->ops.size(), nullptr) {}
+    : l1(emptyL1), id(id), launch(launch), program(*launch.program),
+      costs(launch.costs.data()), chip(*launch.chip), storage(storage),
+      nextWarp(firstWarp), rangeHint(launch.program->ops.size(), nullptr) {}
 
 //===----------------------------------------------------------------------===//
 // Scheduling
@@ -192,6 +191,7 @@ void Sm::issueFrom(SubCore &core) {
     if (!cost.free || ++freeRun == kMaxFreeRun) [[likely]]
       return planNext(core);
     Choice choice = choose(core, now);
+    core.chosen = kNoWarp;
     core.next = choice.soonest;
     position = choice.position;
     if (position == kNoWarp)

@@ -70,7 +70,7 @@ struct Fault {
 class Sm {
 public:
   /// Its warps are those of `storage` from `firstWarp` on.
-  Sm(const Launch &launch, uint32_t id, uint32_t l1Bytes,
+  Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
      const WarpStorage &storage, size_t firstWarp);
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
@@ -226,7 +226,7 @@ private:
   void initialise(Cta &cta, uint64_t linear, uint64_t cycle);
   uint32_t pickSubCore(const Warp &warp) const;
   void enlist(Warp &warp, uint64_t cycle);
-  void delist(Cta &cta);
+  void delist(const Cta &cta);
   static void moveWarp(SubCore &core, uint32_t from, uint32_t to);
   void logIssue(const Warp &warp, const MicroOp &op, uint32_t pc);
   void logComplete(uint64_t cycle) {

@@ -7,9 +7,13 @@
 
 namespace kperfir::simt {
 
-Cache::Cache(uint64_t bytes, unsigned ways)
+Cache::Cache(uint64_t bytes, unsigned ways, uint8_t *tags)
     : setCount(bytes / (uint64_t(ways) * kLineBytes)), ways(ways),
-      pages(setCount * sizeof(Set)) {}
+      sets(reinterpret_cast<Set *>(tags)) {}
+
+size_t Cache::tagBytes(uint64_t bytes, unsigned ways) {
+  return bytes / (uint64_t(ways) * kLineBytes) * sizeof(Set);
+}
 
 Cache::Line *Cache::find(uint64_t line) {
   Set &set = setOf(line);

@@ -11,7 +11,6 @@
 #define KPERFIR_SIMT_TIMING_CACHES_H
 
 #include "Simt/Timing/Chip.h"
-#include "Simt/Timing/HostPages.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -76,10 +75,11 @@ public:
 
   static constexpr unsigned kMaxWays = 16;
 
-  Cache() = default;
   /// The number of sets is bytes / (ways * kLineBytes); no cache if that is 0.
-  /// At most kMaxWays ways.
-  Cache(uint64_t bytes, unsigned ways);
+  /// At most kMaxWays ways. `tags` are tagBytes() zeros, which the cache uses
+  /// but does not own.
+  Cache(uint64_t bytes, unsigned ways, uint8_t *tags);
+  static size_t tagBytes(uint64_t bytes, unsigned ways);
 
   bool exists() const { return setCount != 0; }
   /// The line that holds `line` (address / kLineBytes), or null; counts as a
@@ -112,13 +112,13 @@ private:
   Set &setOf(uint64_t line) const {
     // The upper half of the product picks a set without a division.
     uint64_t index = (mixAddress(line) >> 32) * setCount >> 32;
-    return reinterpret_cast<Set *>(pages.data())[index];
+    return sets[index];
   }
 
   uint64_t setCount = 0;
   unsigned ways = 0;
   uint32_t clock = 0;
-  HostPages pages;
+  Set *sets = nullptr;
 };
 
 } // namespace kperfir::simt

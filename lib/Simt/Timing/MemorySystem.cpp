@@ -11,7 +11,8 @@ MemorySystem::MemorySystem(const Chip &chip)
     : l2Latency(chip.l2Latency), dramLatency(chip.dramLatency),
       sliceTicks(kSectorBytes * kTicksPerCycle / chip.l2SliceBytesPerCycle),
       atomicTicks(kTicksPerCycle / chip.l2AtomicLanesPerCycle),
-      l2(chip.l2Bytes, chip.l2Ways), sliceFree(chip.l2Slices),
+      l2Tags(Cache::tagBytes(chip.l2Bytes, chip.l2Ways)),
+      l2(chip.l2Bytes, chip.l2Ways, l2Tags.data()), sliceFree(chip.l2Slices),
       channelFree(chip.dramChannels) {
   double bytesPerCycle =
       chip.dramBytesPerSecond / (chip.clockMhz * 1e6) / chip.dramChannels;

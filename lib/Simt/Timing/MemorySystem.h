@@ -10,6 +10,7 @@
 
 #include "Simt/Timing/Caches.h"
 #include "Simt/Timing/Chip.h"
+#include "Simt/Timing/HostPages.h"
 
 #include <cstdint>
 #include <vector>
@@ -63,6 +64,7 @@ private:
   uint64_t sliceTicks;   // per sector
   uint64_t atomicTicks;  // per lane
   uint64_t channelTicks; // per sector
+  HostPages l2Tags;
   Cache l2;
   std::vector<uint64_t> sliceFree;   // ticks
   std::vector<uint64_t> channelFree; // ticks

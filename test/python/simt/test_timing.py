@@ -84,6 +84,21 @@ def test_bank_conflicts_cost_a_wavefront_each() -> None:
     assert time(0) - free == 0
 
 
+def test_scheduler_looks_at_all_warps_in_every_cycle() -> None:
+    # Four-way conflicts keep the load/store unit behind, warps come to it at different times, and other pipes are busy
+    # as well. The figure is that of a scheduler without any look ahead.
+    before = """
+      mov.u32 %r1, smem; mul.lo.u32 %r2, %r0, 16; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], %r0; bar.sync 0;
+      mov.u32 %r2, %warpid; mul.lo.u32 %r2, %r2, 7; nanosleep.u32 %r2;
+    """
+    body = "".join(
+        f"ld.shared.u32 %r{3 + i % 4}, [%r1]; ex2.approx.f32 %f{1 + i % 4}, %f0; "
+        f"add.u32 %r{10 + i % 4}, %r{3 + (i + 2) % 4}, 1; fma.rn.f32 %f{6 + i % 4}, %f{1 + i % 4}, %f0, %f0;"
+        for i in range(16)
+    )
+    assert ptx_lab.run(before + body, np.zeros(1, np.uint32), threads=512, shared=8192).cycles == 1408
+
+
 def test_global_load_comes_from_dram_then_l2_then_l1() -> None:
     data = np.zeros(1024, np.uint32)
     load = "ld.global{}.u32 %r2, [%rd0]; add.u32 %r3, %r2, 1;"
