@@ -45,23 +45,18 @@ const GlobalRange *commonRange(const GlobalMemory &memory,
 void coalesce(const GlobalRange &range, const uint64_t *address, unsigned bytes,
               LaneMask lanes, bool contiguous, LineList &list) {
   uint64_t delta = range.timingBegin - range.begin;
-  if (contiguous) {
-    uint64_t begin = (address[0] + delta) / kSectorBytes;
-    uint64_t end =
-        (address[0] + delta + uint64_t(bytes) * kWarpSize - 1) / kSectorBytes +
-        1;
-    while (begin < end) {
-      uint64_t line = begin / LineList::kSectorsPerLine;
-      uint64_t next = std::min(end, (line + 1) * LineList::kSectorsPerLine);
-      unsigned all = (1u << (next - begin)) - 1;
-      list.lines[list.count++] = {
-          line, static_cast<uint8_t>(all << begin % LineList::kSectorsPerLine)};
-      begin = next;
-    }
-    return;
+  if (contiguous)
+    return list.add(address[0] + delta, uint64_t(bytes) * kWarpSize);
+  // Rows of a tile: runs of lanes that follow each other.
+  while (lanes) {
+    uint64_t begin = address[__builtin_ctz(lanes)];
+    uint64_t end = begin;
+    do {
+      end += bytes;
+      lanes &= lanes - 1;
+    } while (lanes && address[__builtin_ctz(lanes)] == end);
+    list.add(begin + delta, end - begin);
   }
-  for (; lanes; lanes &= lanes - 1)
-    list.add(address[__builtin_ctz(lanes)] + delta, bytes);
 }
 
 void coalesceMapped(const GlobalMemory &memory, const uint64_t *address,

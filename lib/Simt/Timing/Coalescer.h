@@ -6,6 +6,8 @@
 #include "Simt/Exec/Memory.h"
 #include "Simt/Timing/Chip.h"
 
+#include <algorithm>
+
 namespace kperfir::simt {
 
 /// The sectors of one line that an access touches, a bit each.
@@ -23,10 +25,15 @@ struct LineList {
   unsigned count = 0;
 
   /// Adds the sectors of [begin, begin + bytes).
-  void add(uint64_t begin, unsigned bytes) {
-    uint64_t last = (begin + bytes - 1) / kSectorBytes;
-    for (uint64_t sector = begin / kSectorBytes; sector <= last; ++sector)
-      addSector(sector);
+  void add(uint64_t begin, uint64_t bytes) {
+    uint64_t end = (begin + bytes - 1) / kSectorBytes + 1;
+    for (uint64_t sector = begin / kSectorBytes; sector < end;) {
+      uint64_t line = sector / kSectorsPerLine;
+      uint64_t next = std::min(end, (line + 1) * kSectorsPerLine);
+      unsigned all = (1u << (next - sector)) - 1;
+      addSectors(line, static_cast<uint8_t>(all << sector % kSectorsPerLine));
+      sector = next;
+    }
   }
   unsigned countSectors() const {
     unsigned sectors = 0;
@@ -36,17 +43,15 @@ struct LineList {
   }
 
 private:
-  void addSector(uint64_t sector) {
-    uint64_t line = sector / kSectorsPerLine;
-    auto bit = static_cast<uint8_t>(1u << sector % kSectorsPerLine);
+  void addSectors(uint64_t line, uint8_t sectors) {
     // Neighbouring lanes mostly share a line.
     for (unsigned i = count; i-- > 0;) {
       if (lines[i].line == line) {
-        lines[i].sectors |= bit;
+        lines[i].sectors |= sectors;
         return;
       }
     }
-    lines[count++] = {line, bit};
+    lines[count++] = {line, sectors};
   }
 };
 

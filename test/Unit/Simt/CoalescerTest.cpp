@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+
 using namespace kperfir::simt;
 
 namespace {
@@ -70,4 +73,34 @@ TEST(Coalescer, RangeMustHoldAllLanes) {
             nullptr);
   EXPECT_EQ(commonRange(access.memory, access.address, 8, 0x7FFFFFFF, hint),
             access.range);
+}
+
+/// Against a look at every byte: the same sectors, lines in the order of lanes.
+TEST(Coalescer, RandomAccessesAgreeWithTheirBytes) {
+  std::mt19937 random(5);
+  for (unsigned round = 0; round < 2000; ++round) {
+    unsigned bytes = 1u << random() % 6, runs = 1u << random() % 6;
+    Access access(0);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      access.address[lane] = lane % runs
+                                 ? access.address[lane - 1] + bytes
+                                 : kBegin + random() % 4096 / bytes * bytes;
+    LaneMask lanes = round % 2 ? kFullMask : random() | 1;
+    std::vector<uint64_t> order;
+    std::map<uint64_t, unsigned> sectors;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      for (unsigned byte = 0; (lanes >> lane & 1) && byte < bytes; ++byte) {
+        uint64_t at = access.range->timingAddress(access.address[lane]) + byte;
+        if (!sectors.count(at / kLineBytes))
+          order.push_back(at / kLineBytes);
+        sectors[at / kLineBytes] |=
+            1u << at / kSectorBytes % LineList::kSectorsPerLine;
+      }
+    LineList list = access.sectors(bytes, lanes);
+    ASSERT_EQ(list.count, order.size()) << "round " << round;
+    for (unsigned i = 0; i < list.count; ++i) {
+      ASSERT_EQ(list.lines[i].line, order[i]) << "round " << round;
+      ASSERT_EQ(list.lines[i].sectors, sectors[order[i]]) << "round " << round;
+    }
+  }
 }
