@@ -10,7 +10,7 @@ namespace kperfir::simt {
 
 namespace {
 constexpr size_t kHugePage = size_t(2) << 20;
-}
+} // namespace
 
 HostPages::HostPages(size_t wanted) : bytes(wanted ? wanted : 1) {
   if (bytes >= kHugePage / 2)
