@@ -21,6 +21,7 @@ BEYOND_INTERPRETER = {
     "fa_fwd_bf16_causal": NO_BF16,
     "quant_fp8e5": "rounding to fp8 drops the carry out of the mantissa",
     "inline_asm_timer": "inline PTX is absent",
+    "mapped_compare": "map_elementwise cannot branch",
 }
 INTERPRETED = [
     name
