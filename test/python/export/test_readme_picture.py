@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 from kperfir import load
+from kperfir.capture.layout import KINDS
 from support.synthetic import CaptureShape, write_matmul_capture
 
 TOOL = Path(__file__).parents[3] / "tools" / "readme_picture.py"
@@ -34,3 +36,7 @@ def test_unknown_kernel_is_refused_with_the_names(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "matmul_kernel" in done.stderr
+
+
+def test_every_kind_has_a_colour() -> None:
+    assert set(runpy.run_path(str(TOOL))["COLOURS"]) == set(KINDS)
