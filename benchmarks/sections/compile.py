@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kernels.cases import CASES
 from kernels.matmuls import tiled
 from sections.table import table
-from support.compiling import attempt, instrumentation
+from support.compiling import attempt, instrumentation, stop_at_ptx
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def run() -> tuple[str, int]:
 def _measure(name: str, target: str) -> list[Any]:
     environment = {**os.environ, "MLIR_ENABLE_TIMING": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     child = subprocess.run(
-        [sys.executable, "-m", "sections.compile", name, target],
+        [sys.executable, "-P", "-m", "sections.compile", name, target],
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     plain, hooks, busy = (float(word) for word in child.stdout.split())
@@ -67,7 +67,7 @@ def main(name: str, target: str) -> None:
     from triton import knobs
 
     knobs.compilation.always_compile = True
-    knobs.runtime.add_stages_inspection_hook = _stop_at_ptx
+    knobs.runtime.add_stages_inspection_hook = stop_at_ptx
     case = CASES[name]
     # Imports, and what Triton and LLVM do once.
     attempt(tiled("warm-up", "fp16", "fp16", options={"num_warps": 4, "num_stages": 1}), target)
@@ -80,13 +80,6 @@ def main(name: str, target: str) -> None:
             attempt(case, target)
         busy = (time.process_time() - cpu) / (time.perf_counter() - wall)
     print(statistics.median(plain), clock.milliseconds / REPEATS, min(1.0, busy))
-
-
-def _stop_at_ptx(*arguments: Any) -> tuple[str, str] | None:
-    if not arguments:
-        return "ptx", "ptx"
-    arguments[1]["cubin"] = lambda ptx, metadata: b""
-    return None
 
 
 def _timed(action: Callable[[], Any]) -> float:
