@@ -62,7 +62,9 @@ def _explain_missing_driver(reason: KPerfError) -> None:
     from importlib import import_module
 
     module: Any = import_module("triton.runtime.driver")
-    create = module._create_driver
+    create = getattr(module, "_create_driver", None)
+    if create is None:  # Not the Triton that we know.
+        return
 
     def create_or_explain() -> Any:
         try:

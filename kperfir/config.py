@@ -12,11 +12,10 @@ import dataclasses
 import difflib
 import fnmatch
 import os
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kperfir.errors import ConfigError, KPerfWarning
+from kperfir.errors import ConfigError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -245,7 +244,7 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
         if name.startswith(PREFIX) and name not in known and name != OWNER_VARIABLE:
             hint = _did_you_mean(name, known)
             message = f"kperfir ignores the unknown environment variable {name}"
-            warnings.warn(f"{message}; {hint}" if hint else message, KPerfWarning, stacklevel=3)
+            warn(f"{message}; {hint}" if hint else message)
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -4,10 +4,13 @@
 
 A message has four parts: what went wrong, where, what was found and expected, and what to do about it. `code` is
 stable: programs may test it, and the sentence for it is in `WHAT` unless the one who raises it gives a better one.
-This module imports nothing, so that every other module can import it.
+This module imports nothing of kperfir, so that every other module can import it.
 """
 
 from __future__ import annotations
+
+import sys
+import warnings
 
 WHAT: dict[str, str] = {
     # Options and command line
@@ -109,3 +112,11 @@ class ExportError(KPerfError):
 
 class KPerfWarning(UserWarning):
     """Something was not measured as asked; the program goes on."""
+
+
+def warn(message: str) -> None:
+    """Warn; where a filter makes errors of warnings, say it on stderr: no compile or launch may end because of it."""
+    try:
+        warnings.warn(message, KPerfWarning, stacklevel=3)
+    except KPerfWarning:
+        print(f"kperfir: warning: {message}", file=sys.stderr)

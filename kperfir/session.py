@@ -15,11 +15,10 @@ import atexit
 import os
 import sys
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from kperfir.config import resolve
-from kperfir.errors import KPerfError, KPerfWarning, UsageError
+from kperfir.errors import KPerfError, UsageError, warn
 from kperfir.runtime.recorder import FileNames, Recorder, Summary
 
 if TYPE_CHECKING:
@@ -220,11 +219,7 @@ def _warn_if_interpreted() -> None:
     from triton import knobs
 
     if knobs.runtime.interpret:
-        warnings.warn(
-            "TRITON_INTERPRET is set: kernels run as Python, there is nothing to record; unset it to profile them",
-            KPerfWarning,
-            stacklevel=2,
-        )
+        warn("TRITON_INTERPRET is set: kernels run as Python, there is nothing to record; unset it to profile them")
 
 
 _runtime = _Runtime()

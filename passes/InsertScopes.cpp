@@ -127,8 +127,13 @@ struct InsertScopes : impl::InsertScopesBase<InsertScopes> {
     });
     if (!hasScopes && marks.empty())
       return markAllAnalysesPreserved();
-    for (auto &[standIn, mark] : marks)
-      insertMark(standIn, mark);
+    for (auto &[standIn, mark] : marks) {
+      // What is called is not recorded.
+      if (standIn->getParentOfType<FunctionOpInterface>() == *kernel)
+        insertMark(standIn, mark);
+      else
+        standIn->erase();
+    }
     if (!hasScopes)
       return;
     ScopeInserter(tags).run(kernel->getFunctionBody(), {});

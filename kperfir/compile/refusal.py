@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from kperfir.errors import CompileError, KPerfWarning
+from kperfir.errors import CompileError, warn
 
 PROTON = "Proton records in it, and Triton has one profile buffer for each launch"
 
@@ -18,7 +16,7 @@ def announce(kernel: str, reason: str) -> None:
         found=reason,
         fix=_fix_of(reason),
     )
-    warnings.warn(str(error), KPerfWarning, stacklevel=1)
+    warn(str(error))
 
 
 def _fix_of(reason: str) -> str:

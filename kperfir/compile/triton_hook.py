@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import re
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import attempt, parse_module
@@ -26,7 +25,7 @@ from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.refusal import PROTON, announce
-from kperfir.errors import KPerfWarning, UsageError
+from kperfir.errors import UsageError, warn
 from kperfir.passes import custom
 from kperfir.runtime.patches import Patches
 
@@ -196,11 +195,7 @@ class Compilation:
 
         module, failure = attempt(run)
         if failure is not None:
-            warnings.warn(
-                f"the passes that the program added to stage {name} are left out of this kernel: {failure}",
-                KPerfWarning,
-                stacklevel=2,
-            )
+            warn(f"the passes that the program added to stage {name} are left out of this kernel: {failure}")
             return stage(parse_module(pristine, context), metadata)
         metadata.update(trial)
         return module
@@ -232,11 +227,9 @@ class Compilation:
         if "proton.record" in self._pristine:
             return self._give_up(PROTON, module.context)
         if self.hides_scopes:
-            warnings.warn(
+            warn(
                 f"the scopes of {self._kernel} are not recorded while TRITON_DISABLE_LINE_INFO is set: "
-                "they are part of source locations",
-                KPerfWarning,
-                stacklevel=2,
+                "they are part of source locations"
             )
 
         self._module, failure = attempt(lambda: instrument(module, self.hook.pipelines.ttgir, self.custom))

@@ -10,12 +10,13 @@ import contextlib
 import difflib
 import hashlib
 import inspect
+import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from kperfir.compile.pipeline import PassCall, Pipeline
 from kperfir.errors import UsageError
@@ -231,7 +232,18 @@ def _key(**state: Any) -> str:
             texts.append(inspect.getsource(callback))
         cells = getattr(callback, "__closure__", None) or ()
         texts.append(repr((getattr(callback, "__qualname__", callback), [_content(cell) for cell in cells])))
+        bound = [getattr(callback, name, None) for name in ("__defaults__", "__kwdefaults__", "__self__")]
+        texts.append(repr(bound))
+    texts += [_digest(Path(unquote(library))) for library in re.findall(r"\blibrary=([\w%/.-]+)", texts[0])]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def _digest(library: Path) -> str:
+    """Of a policy's code: the same path may hold another build."""
+    try:
+        return hashlib.sha256(library.read_bytes()).hexdigest()
+    except OSError as error:
+        return str(error)
 
 
 def _content(cell: Any) -> str:

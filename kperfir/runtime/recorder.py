@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 import threading
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kperfir.compile.refusal import announce
 from kperfir.config import OWNER_VARIABLE
-from kperfir.errors import CaptureError, DeviceError, KPerfError, KPerfWarning
+from kperfir.errors import CaptureError, DeviceError, KPerfError, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -239,9 +238,16 @@ class Recorder:
                 return
             why = kernel.facts.get("not_instrumented")  # The compiler has said why, maybe in an earlier process.
             self._skipped[kernel.name, NOT_INSTRUMENTED] += 1
+            if not self._closed:
+                try:
+                    self._open_writer().miss(kernel.name, why or "compiled past kperfir")
+                except KPerfError as error:
+                    self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
             if why:
                 self._reasons[kernel.name] = why
-                announce(kernel.name, why)
+                if kernel.name not in self._warned:
+                    self._warned.add(kernel.name)
+                    announce(kernel.name, why)
             else:
                 self._warn_once(
                     kernel.name,
@@ -249,11 +255,6 @@ class Recorder:
                     "Another tool has probably replaced triton.knobs.runtime.add_stages_inspection_hook; "
                     "it should call the hook that it found there",
                 )
-            if not self._closed:
-                try:
-                    self._open_writer().miss(kernel.name, why or "compiled past kperfir")
-                except KPerfError as error:
-                    self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
     def fail(self, kernel: Kernel, error: BaseException) -> None:
         """Note a launch whose records are lost."""
@@ -323,7 +324,7 @@ class Recorder:
     def _warn_once(self, kernel: str, message: str) -> None:
         if kernel not in self._warned:
             self._warned.add(kernel)
-            warnings.warn(message, KPerfWarning, stacklevel=2)
+            warn(message)
 
 
 def _call_at_end_of_worker(close: Callable[[], object]) -> None:

@@ -464,3 +464,26 @@ def test_autotuned_kernels_have_their_scopes(tmp_path: Path) -> None:
     assert "copy" in set(timeline.spans["name"])
     assert set(timeline.marks["value"]) <= {64, 128}
     assert len(timeline.marks) > 0
+
+
+@triton.jit(noinline=True)
+def marked_apart(n):
+    kl.mark("apart", n)
+    with kl.scope("apart"):
+        doubled = n * 2
+    return doubled
+
+
+@triton.jit
+def calls_marked(p, q, n, B: tl.constexpr):
+    o = tl.arange(0, B)
+    kl.mark("here", n)
+    tl.store(q + o, tl.load(p + o) * marked_apart(n))
+
+
+def test_marks_of_functions_that_are_not_inlined_are_left_out_and_the_rest_is_recorded(tmp_path: Path) -> None:
+    p, q = torch.randn(B), torch.zeros(B)
+    timeline = profiled(tmp_path / "out.kpf", lambda: calls_marked[(1,)](p, q, 7, B=B))
+    torch.testing.assert_close(q, p * 14)
+    assert set(timeline.marks["name"]) == {"here"}
+    assert {"call", "load", "store"} <= set(timeline.spans["kind"])

@@ -214,3 +214,31 @@ def test_unknown_passes_are_named() -> None:
         passes.patch("coalese")
     with pytest.raises(UsageError, match="ambiguous-pass"):
         passes.patch("pipeline")
+
+
+def test_cache_key_tells_callbacks_apart_that_share_their_code(tmp_path: Path) -> None:
+    class Ask:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __call__(self, kernel: passes.Kernel) -> None: ...
+
+        def ask(self, kernel: passes.Kernel) -> None: ...
+
+    def with_default(n: int) -> Any:
+        return lambda kernel, n=n: None
+
+    keys = []
+    for callback in (with_default(1), with_default(2), Ask("a").ask, Ask("b").ask):
+        with passes.use(callback):
+            keys.append(current().key)
+    assert len(set(keys)) == len(keys)
+
+    library = tmp_path / "policy.so"
+    keys = []
+    for content in (b"first", b"second"):
+        library.write_bytes(content)
+        passes.add_pipeline("ttgir", passes.run_policy(library, "any"))
+        keys.append(current().key)
+        passes.remove_pipeline("ttgir", passes.run_policy(library, "any"))
+    assert keys[0] != keys[1]

@@ -239,15 +239,30 @@ def test_kernel_that_is_not_to_be_recorded_does_not_warn(profile: Any) -> None:
         hook = triton.knobs.runtime.add_stages_inspection_hook
         triton.knobs.runtime.add_stages_inspection_hook = None
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 launch()
+            assert caught == []
         finally:
             triton.knobs.runtime.add_stages_inspection_hook = hook
     assert not p.summary.skipped
     assert str(p.summary) == (
         "no launch recorded: no kernel matches matmul* (TRITON_KPERF_KERNELS); launched: fill_kernel"
     )
+
+
+def test_launch_does_not_fail_where_warnings_are_errors(profile: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with profile("out.kpf") as p, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hook = triton.knobs.runtime.add_stages_inspection_hook
+        triton.knobs.runtime.add_stages_inspection_hook = lambda *args: ("errors", "errors") if not args else None
+        try:
+            launch()
+            launch()
+        finally:
+            triton.knobs.runtime.add_stages_inspection_hook = hook
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.NOT_INSTRUMENTED): 2}
+    assert capsys.readouterr().err.count("kperfir: warning: kernel fill_kernel runs without instrumentation") == 1
 
 
 def test_launch_that_fails_raises_to_the_program_and_is_counted(profile: Any) -> None:
