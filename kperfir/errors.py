@@ -117,6 +117,6 @@ class KPerfWarning(UserWarning):
 def warn(message: str) -> None:
     """Warn; where a filter makes errors of warnings, say it on stderr: no compile or launch may end because of it."""
     try:
-        warnings.warn(message, KPerfWarning, stacklevel=3)
+        warnings.warn(message, KPerfWarning, stacklevel=2)
     except KPerfWarning:
         print(f"kperfir: warning: {message}", file=sys.stderr)
