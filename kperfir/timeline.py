@@ -143,7 +143,7 @@ class Timeline:
             incomplete: Executions whose start or end was not recorded.
             total_cycles, self_cycles: Time in it, and that time less what its children took. All executions, all warps.
             mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN without any.
-            share, self_share: Of the time of all recorded warps of the kernel. Each counts from its CTA's start to its
+            share, self_share: Of the time of all warps of the recorded CTAs. Each counts from its CTA's start to its
                 CTA's end: from the first anchor or stamp of any of the CTA's warps to the last.
             warps: Warps (of all CTAs) that executed it.
             warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard
@@ -175,7 +175,7 @@ class Timeline:
 
     @property
     def _kernel_cycles(self) -> dict[str, int]:
-        """Per kernel, the time of all its recorded warps together."""
+        """Per kernel, the time of all warps of its recorded CTAs together."""
         cycles: dict[str, int] = {}
         for launch in self._decoded:
             busy = int(tables.cta_cycles(launch).sum()) * launch.layout.total_warps
