@@ -46,7 +46,7 @@ install: $(STAMPS)/installed
 demo: install
 	@$(BIN)/kperfir demo
 
-test: install $(STAMPS)/tests-built
+test: install $(STAMPS)/tests-built $(STAMPS)/libtriton
 	@$(BIN)/python tools/run_tests.py
 
 lint: install $(BIN)/.stamp-test
@@ -74,7 +74,7 @@ abi-audit: deps-test
 
 deps: $(BIN)/.stamp-build $(LLVM_READY)
 
-deps-test: deps $(BIN)/.stamp-test .deps/googletest/VERSION
+deps-test: deps $(BIN)/.stamp-test .deps/googletest/VERSION $(STAMPS)/libtriton
 
 clean:
 	@rm -rf build
@@ -104,6 +104,13 @@ $(BIN)/.stamp-test: tools/requirements-test.txt $(BIN)/.stamp-build
 .deps/googletest/VERSION: | $(BIN)/.stamp-build
 	@echo "== GoogleTest sources"
 	$(BIN)/python tools/fetch_sources.py googletest
+
+# Every build of Triton that the plugin accepts, whatever Python this machine has.
+$(STAMPS)/libtriton: kperfir/compile/audited_libtriton.json $(BIN)/.stamp-build
+	@echo "== audited builds of libtriton.so"
+	mkdir -p $(@D)
+	$(BIN)/python tools/fetch_sources.py libtriton
+	touch $@
 
 # --- build --------------------------------------------------------------------
 

@@ -1,25 +1,30 @@
-"""Fetch the MLIR headers, mlir-tblgen and the GoogleTest sources that the build needs.
+"""Fetch what the build and the tests need and pip does not install.
 
-    python tools/fetch_sources.py llvm        # -> .deps/llvm/{include,bin/mlir-tblgen}
-    python tools/fetch_sources.py googletest  # -> .deps/googletest
+    python tools/fetch_sources.py llvm        # MLIR headers -> .deps/llvm/{include,bin/mlir-tblgen}
+    python tools/fetch_sources.py googletest  # its sources  -> .deps/googletest
+    python tools/fetch_sources.py libtriton   # each audited build -> .deps/libtriton/<wheel tag>.so
     python tools/fetch_sources.py llvm --archive llvm.tar.xz --sha256 HEX
     python tools/fetch_sources.py pack llvm.tar.xz
 
-Both are Debian packages that are downloaded and unpacked, never installed. This
-module owns where they come from: a private apt configuration whose archive
+The first two are Debian packages that are downloaded and unpacked, never installed.
+This module owns where they come from: a private apt configuration whose archive
 address is the one that this machine's own apt uses. It works without privileges,
 leaves the system untouched, and repeats no download whose file is still intact.
+The last are taken out of Triton's wheels, so that a machine with one Python can
+audit the libraries of all of them; pip fetches the wheels and checks them.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +41,11 @@ TBLGEN_RUNTIME = (
 )  # fmt: skip
 # Tried in turn; the first is the only one that has the series at present.
 LLVM_SUITES = ("unstable", "testing", "stable-backports", "stable")
+
+AUDITED = ROOT / "kperfir" / "compile" / "audited_libtriton.json"
+LIBTRITON = "triton/_C/libtriton.so"
+# What Triton's wheels are built for; pip takes the first that fits.
+WHEEL_PLATFORMS = ("manylinux_2_27_x86_64", "manylinux_2_28_x86_64")
 
 TBLGEN_LAUNCHER = """\
 #!/bin/sh
@@ -218,12 +228,14 @@ def unpack(deb: Path, into: Path, members: str, strip: int) -> None:
     """Extract what matches the `members` wildcard, less `strip` leading folders."""
     into.mkdir(parents=True, exist_ok=True)
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as reader:
-        subprocess.run(
+        tar = subprocess.run(
             ["tar", "-x", "-C", into, f"--strip-components={strip}", "--wildcards", members],
-            stdin=reader.stdout, check=True,
+            stdin=reader.stdout, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     if reader.returncode:
         raise FetchError(f"{deb}: dpkg-deb could not read it; delete the file and run again")
+    if tar.returncode:
+        raise FetchError(f"{deb}: expected {members} in it: {tar.stderr.strip()}")
 
 
 def replace(built: Path, target: Path) -> None:
@@ -297,6 +309,34 @@ def fetch_googletest() -> None:
     replace(built, DEPS / "googletest")
 
 
+def fetch_libtriton() -> None:
+    audited = json.loads(AUDITED.read_text(encoding="utf-8"))
+    for build in audited["builds"]:
+        target = DEPS / "libtriton" / f"{build['wheel']}.so"
+        if not target.exists():
+            print(f"  triton {audited['triton_version']} {build['wheel']}", file=sys.stderr, flush=True)
+            fetch_library(f"triton=={audited['triton_version']}", build["wheel"], target)
+
+
+def fetch_library(requirement: str, tag: str, target: Path) -> None:
+    """Take libtriton.so out of the wheel of `requirement` that is tagged `tag`."""
+    python, _, abi = tag.partition("-")
+    wanted = ["--implementation", "cp", "--python-version", python.removeprefix("cp"), "--abi", abi]
+    platforms = [word for platform in WHEEL_PLATFORMS for word in ("--platform", platform)]
+    folder = target.with_suffix(".partial")
+    shutil.rmtree(folder, ignore_errors=True)
+    download = ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
+    command = [sys.executable, "-m", "pip", *download, *wanted, *platforms, "--dest", str(folder), requirement]
+    result = subprocess.run(command, text=True, capture_output=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if result.returncode or len(wheels) != 1:
+        raise FetchError(f"pip has no wheel {tag} of {requirement}:\n{result.stderr.strip()}")
+    with zipfile.ZipFile(wheels[0]) as wheel, wheel.open(LIBTRITON) as library, (folder / "library").open("wb") as file:
+        shutil.copyfileobj(library, file)
+    (folder / "library").rename(target)
+    shutil.rmtree(folder)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -304,11 +344,14 @@ def main() -> int:
     llvm.add_argument("--archive", type=Path)
     llvm.add_argument("--sha256", default="")
     commands.add_parser("googletest")
+    commands.add_parser("libtriton")
     commands.add_parser("pack").add_argument("archive", type=Path)
     options = parser.parse_args()
     try:
         if options.command == "pack":
             pack_llvm(options.archive)
+        elif options.command == "libtriton":
+            fetch_libtriton()
         elif options.command == "llvm" and options.archive:
             fetch_llvm_archive(options.archive, options.sha256)
         else:

@@ -19,9 +19,14 @@ ROOT = HERE.parent.parent
 BUILD = ROOT / "build" / "abi"
 
 
+def deps_dir() -> Path:
+    """Where tools/fetch_sources.py puts what it fetches."""
+    return Path(os.environ.get("KPERFIR_DEPS") or ROOT / ".deps")
+
+
 def llvm_dir() -> Path:
     """Where the headers are: the same variable as the Makefile's, the same default."""
-    return Path(os.environ.get("KPERFIR_LLVM_DIR") or ROOT / ".deps" / "llvm")
+    return Path(os.environ.get("KPERFIR_LLVM_DIR") or deps_dir() / "llvm")
 
 
 def triton_dir() -> Path:

@@ -1,4 +1,4 @@
-"""The plugin and the installed libtriton.so agree on every C++ class that the plugin uses.
+"""The plugin and every libtriton.so that it accepts agree on each C++ class that the plugin uses.
 
 A difference here means that the plugin may crash inside of Triton or corrupt its memory: do not
 add the build to audited_libtriton.json.
@@ -18,7 +18,8 @@ import pytest
 from abi.audit import DIFFERENT_PROPERTIES, Comparison, audit, demangle, last_word
 from abi.class_dump import HeaderClasses
 from abi.elf import Library
-from abi.headers import HERE, ROOT, build_probe, dump_headers, included_headers, llvm_dir, triton_dir
+from abi.headers import HERE, ROOT, build_probe, deps_dir, dump_headers, included_headers, llvm_dir, triton_dir
+from kperfir.compile.abi import AuditedBuild, audited_triton, read_build_id
 
 PLUGIN_FOLDERS = ("lib/Dialect", "lib/Plugin", "passes")
 # Less than this many comparisons means that the tools found nothing to compare.
@@ -35,9 +36,13 @@ def headers() -> HeaderClasses:
     return dump_headers()
 
 
-@pytest.fixture(scope="module")
-def comparisons(headers: HeaderClasses, library: Library) -> dict[str, Comparison]:
-    return {comparison.what: comparison for comparison in audit(headers, library)}
+@pytest.fixture(scope="module", params=audited_triton().builds, ids=lambda build: build.wheel)
+def comparisons(request: pytest.FixtureRequest, headers: HeaderClasses) -> dict[str, Comparison]:
+    """The audit of one accepted build, whether or not it is the one installed."""
+    build: AuditedBuild = request.param
+    path = deps_dir() / "libtriton" / f"{build.wheel}.so"
+    assert read_build_id(path) == build.build_id
+    return {comparison.what: comparison for comparison in audit(headers, Library(path))}
 
 
 @pytest.fixture(scope="module")

@@ -63,6 +63,7 @@ class Outcome:
 def check(operation: Operation, *, assemble: bool) -> Outcome:
     """Run `operation` plain under two orders of the warps, then profiled; compile its kernels for other targets."""
     outcome = Outcome()
+    operation.resolve()  # A library that is not there is our fault, not the operation's: it raises.
     with cuda_as_cpu(load_chip("a100")), first_configuration(), compilations() as compiled:
         try:
             with simt():
