@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["mark", "scope"]
 
 _SCOPE = "kperf.scope|"
+_CALL = _SCOPE + "call "
 _MARK = "// kperf.mark|"
 _WIDEN = {"int1": "uint32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 # Types that a mark carries, with the letter that inline assembly has for them.
@@ -113,7 +114,7 @@ class _OpenScopes:
 
     Attributes:
         tags: A text per open scope, outermost first.
-        count: Scopes that were opened so far.
+        count: Scopes that were opened, and calls that were made, so far.
     """
 
     def __init__(self) -> None:
@@ -163,7 +164,25 @@ def _keeping(move: Callable[..., None]) -> Callable[..., None]:
     return move_only
 
 
+def _numbering(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call whose location is that of no other: code that is repeated calls several times from one place."""
+
+    def call_numbered(builder: Any, *arguments: Any) -> Any:
+        if not sys.modules["kperfir.compile.triton_hook"].has_scopes(builder.options):
+            return call(builder, *arguments)
+        scopes, here = _OpenScopes.of(builder), builder.get_loc()
+        builder.set_loc(builder.create_name_loc(f"{_CALL}{scopes.count}", here))
+        scopes.count += 1
+        try:
+            return call(builder, *arguments)
+        finally:
+            builder.set_loc(here)
+
+    return call_numbered
+
+
 _WRAPPERS = {
+    "call": _numbering,
     "set_loc": _tagging,
     "restore_insertion_point": _keeping,
     "set_insertion_point_after": _keeping,

@@ -143,8 +143,9 @@ class Timeline:
             incomplete: Executions whose start or end was not recorded.
             total_cycles, self_cycles: Time in it, and that time less what its children took. All executions, all warps.
             mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN without any.
-            share, self_share: Of the time of all warps of the recorded CTAs. Each counts from its CTA's start to its
-                CTA's end: from the first anchor or stamp of any of the CTA's warps to the last.
+            share, self_share: Of the time of the warps of the recorded CTAs. Each counts from its CTA's start to its
+                CTA's end: from the first anchor or stamp of any of the CTA's warps to the last. A warp that recorded
+                nothing in any CTA of the launch (it is left out, or runs nothing) does not count.
             warps: Warps (of all CTAs) that executed it.
             warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard
                 deviation divided by mean.
@@ -175,10 +176,10 @@ class Timeline:
 
     @property
     def _kernel_cycles(self) -> dict[str, int]:
-        """Per kernel, the time of all warps of its recorded CTAs together."""
+        """Per kernel, the time of all warps of its recorded CTAs together, less those that recorded in no CTA."""
         cycles: dict[str, int] = {}
         for launch in self._decoded:
-            busy = int(tables.cta_cycles(launch).sum()) * launch.layout.total_warps
+            busy = int(tables.cta_cycles(launch).sum()) * tables.recording_warps(launch)
             name = launch.record.kernel.name
             cycles[name] = cycles.get(name, 0) + busy
         return cycles
@@ -283,6 +284,9 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
     recorded = int(ctas["recorded"].sum())
     if recorded < total:
         yield f"{where}: {recorded} of {total} CTAs were recorded"
+    warps, running = tables.recording_warps(launch), sum(role.warps for role in launch.layout.roles)
+    if 0 < warps < running:
+        yield f"{where}: {warps} of {running} warps of a CTA recorded; shares are of their time"
     unfinished = int(np.count_nonzero(ctas["started"] & ~ctas["recorded"].astype(np.bool_)))
     if unfinished:
         yield f"{where}: {unfinished} CTAs started and did not finish recording"

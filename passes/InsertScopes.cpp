@@ -118,14 +118,13 @@ struct InsertScopes : impl::InsertScopesBase<InsertScopes> {
     if (failed(kernel))
       return signalPassFailure();
     ScopeTags tags;
-    bool hasScopes = false;
     SmallVector<std::pair<Operation *, SourceMark>> marks;
     module->walk([&](Operation *op) {
       if (std::optional<SourceMark> mark = getMark(op))
         marks.emplace_back(op, *mark);
-      hasScopes |= !tags.getPath(op->getLoc()).empty();
+      tags.getPath(op->getLoc());
     });
-    if (!hasScopes && marks.empty())
+    if (!tags.found() && marks.empty())
       return markAllAnalysesPreserved();
     for (auto &[standIn, mark] : marks) {
       // What is called is not recorded.
@@ -134,7 +133,7 @@ struct InsertScopes : impl::InsertScopesBase<InsertScopes> {
       else
         standIn->erase();
     }
-    if (!hasScopes)
+    if (!tags.found())
       return;
     ScopeInserter(tags).run(kernel->getFunctionBody(), {});
     tags.strip(module);

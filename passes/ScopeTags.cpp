@@ -56,30 +56,40 @@ static void parseTag(NameLoc tag, Attribute caller,
   }
 }
 
-static void collect(Location loc, Attribute caller,
+/// Where a call inside a function that was itself inlined at `caller` is.
+static Location chain(Location call, Attribute caller) {
+  return caller ? CallSiteLoc::get(call, cast<LocationAttr>(caller)) : call;
+}
+
+/// Returns whether there was any tag of ours.
+static bool collect(Location loc, Attribute caller,
                     SmallVectorImpl<Scope> &path) {
   if (auto named = dyn_cast<NameLoc>(loc)) {
-    if (isTag(named))
+    bool found = isTag(named);
+    if (found)
       parseTag(named, caller, path);
-    return collect(named.getChildLoc(), caller, path);
+    return collect(named.getChildLoc(), caller, path) || found;
   }
   if (auto call = dyn_cast<CallSiteLoc>(loc)) {
-    collect(call.getCaller(), caller, path);
-    return collect(call.getCallee(), call.getCaller(), path);
+    bool found = collect(call.getCaller(), caller, path);
+    Location around = chain(call.getCaller(), caller);
+    return collect(call.getCallee(), around, path) || found;
   }
+  bool found = false;
   if (auto fused = dyn_cast<FusedLoc>(loc))
     for (Location part : fused.getLocations()) {
-      collect(part, caller, path);
+      found |= collect(part, caller, path);
       if (!path.empty())
-        return;
+        break;
     }
+  return found;
 }
 
 ArrayRef<Scope> ScopeTags::getPath(Location loc) {
   std::unique_ptr<SmallVector<Scope>> &path = paths[loc];
   if (!path) {
     path = std::make_unique<SmallVector<Scope>>();
-    collect(loc, Attribute(), *path);
+    hasTags |= collect(loc, Attribute(), *path);
   }
   return *path;
 }

@@ -9,9 +9,12 @@
 //
 // names the scopes of one function around an operation, outermost first: line,
 // column, number within the function, and the name (%20 for what a URL would
-// escape). A mark has to be an operation, to keep its value: inline assembly of
-// nothing but a comment, `// kperf.mark|i|tile` (u for an unsigned value),
-// which Triton's passes know, and pipeline a loop around, unlike a tt.print.
+// escape). A call in a kernel with scopes has `kperf.scope|call 7`, with a
+// number within the calling function: code that is repeated calls several times
+// from one place, and the callee's scopes are others each time. A mark has to
+// be an operation, to keep its value: inline assembly of nothing but a comment,
+// `// kperf.mark|i|tile` (u for an unsigned value), which Triton's passes know,
+// and pipeline a loop around, unlike a tt.print.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +34,8 @@ struct Scope {
   StringAttr file; // Null if unknown.
   uint32_t line, column;
   uint32_t number;  // Tells unrolled repetitions apart.
-  Attribute caller; // Where the function around it was inlined; null: nowhere.
+  Attribute caller; // Where the function around it was inlined, with all
+                    // calls around that; null: nowhere.
 
   bool operator==(const Scope &other) const = default;
 };
@@ -40,6 +44,9 @@ class ScopeTags {
 public:
   /// The scopes around an operation with this location, outermost first.
   ArrayRef<Scope> getPath(Location loc);
+
+  /// Whether a location that was asked for has scopes or a numbered call.
+  bool found() const { return hasTags; }
 
   /// `loc` as it would be without scopes.
   Location strip(Location loc);
@@ -50,6 +57,7 @@ public:
 private:
   DenseMap<Attribute, std::unique_ptr<SmallVector<Scope>>> paths;
   DenseMap<Attribute, Attribute> stripped;
+  bool hasTags = false;
 };
 
 /// Turns `%20` and the like back into what they stand for.

@@ -8,6 +8,7 @@ flow; docs/contracts.md, section 3, states the rule. Owns that rule; what a span
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,14 +52,15 @@ def build_flows(spans: pd.DataFrame, layouts: Sequence[BufferLayout], lapped: pd
         lapped: Rows ``launch, cta, warp`` of the tracks whose beginning was overwritten: what crosses warps cannot be
             counted there.
     """
-    incomplete_start = set(lapped[["launch", "cta", "warp"]].itertuples(index=False, name=None))
+    incomplete_start: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for launch, cta, warp in lapped[["launch", "cta", "warp"]].itertuples(index=False, name=None):
+        incomplete_start[launch].add((cta, warp))
     parts = []
     bounds = np.searchsorted(spans["launch"].to_numpy(), np.arange(len(layouts) + 1))
     for launch, layout in enumerate(layouts):
         of_launch = spans.iloc[bounds[launch] : bounds[launch + 1]]
         for flow in layout.flows:
-            lost = {(cta, warp) for number, cta, warp in incomplete_start if number == launch}
-            pairs = list(_pairs_of_flow(flow, layout, spans, of_launch, lost))
+            pairs = list(_pairs_of_flow(flow, layout, spans, of_launch, incomplete_start[launch]))
             if pairs:
                 parts.append(_rows(launch, flow, spans, np.concatenate(pairs, axis=1)))
     if not parts:

@@ -101,6 +101,12 @@ def cta_cycles(launch: DecodedLaunch) -> NDArray[np.int64]:
     return cycles
 
 
+def recording_warps(launch: DecodedLaunch) -> int:
+    """How many warps of each CTA recorded in this launch: neither those that the settings leave out, nor idle ones."""
+    tracks = launch.decoded.tracks
+    return len(np.unique(tracks["warp"][tracks["records"] > 0]))
+
+
 def build_tracks(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     """One row per warp of each recorded CTA."""
     parts = [_track_part(launch) for launch in launches]

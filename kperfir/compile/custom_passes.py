@@ -63,17 +63,19 @@ class PassWrappers:
         self._patches = patches
         self._wrapped: set[str] = set()
         self._here = threading.local()
+        self._lock = threading.Lock()  # A pass that is wrapped twice would run its patch twice.
 
     def wrap(self, custom: Custom) -> None:
         """Wrap the passes that `custom` names, as far as they are not yet."""
         from kperfir.passes.custom import triton_passes
 
-        missing = {name for name, _ in custom.patches} - self._wrapped
-        known = triton_passes() if missing else {}
-        for name in sorted(missing):
-            module, attribute = known[name]
-            self._patches.replace(module, attribute, self._wrapper(name, getattr(module, attribute)))
-            self._wrapped.add(name)
+        with self._lock:
+            missing = {name for name, _ in custom.patches} - self._wrapped
+            known = triton_passes() if missing else {}
+            for name in sorted(missing):
+                module, attribute = known[name]
+                self._patches.replace(module, attribute, self._wrapper(name, getattr(module, attribute)))
+                self._wrapped.add(name)
 
     def forget(self) -> None:
         """The patches were undone."""

@@ -16,7 +16,6 @@ wrapped instead.
 from __future__ import annotations
 
 import functools
-import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.refusal import PROTON, announce
+from kperfir.compile.source_file import source_file
 from kperfir.errors import UsageError, warn
 from kperfir.passes import custom
 from kperfir.runtime.patches import Patches
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 LAYOUT_KEY = "kperf_layout"
 # Why a kernel that was to be instrumented is not.
 REASON_KEY = "kperf_not_instrumented"
-
-# The kernel's location, the first one that MLIR prints.
-_SOURCE = re.compile(r'^#loc = loc\("(.*?)":', re.M)
 
 _POINTS = {"ttgpuir-to-llvmir": "allocation", "llvmir-to-llvm": "lowering"}
 
@@ -68,6 +65,7 @@ class TritonHook:
         from triton import knobs
         from triton.backends.amd import compiler as amd
         from triton.backends.nvidia import compiler as nvidia
+        from triton.compiler import code_generator, compiler
 
         load_plugin()
         text = f"kperfir {plugin_digest()} {self.pipelines} {self.options.kernels}"
@@ -76,6 +74,8 @@ class TritonHook:
         self._patches.replace(knobs.runtime, "add_stages_inspection_hook", self._hook_stages)
         for name, backend in (("nvidia", nvidia), ("amd", amd)):
             self._patches.replace(backend, "instrument", self._wrap_points(backend.instrument, name))
+        self._patches.replace(code_generator, "ast_to_ttir", self._noting_file(code_generator.ast_to_ttir, 1))
+        self._patches.replace(compiler.IRSource, "make_ir", self._noting_file(compiler.IRSource.make_ir, 0))
         self.passes.wrap(custom.current())
 
     def uninstall(self) -> None:
@@ -99,12 +99,25 @@ class TritonHook:
         """Triton's stages hook: without arguments, the cache key; with arguments, the stages to change."""
         if not arguments:
             before = self._previous() if self._previous else ("", "")
-            key = self._key + custom.current().key
+            self.front_end.custom = custom.current()
+            key = self._key + self.front_end.custom.key
             return before[0] + key, before[1] + key
         if self._previous:
             self._previous(*arguments)
         Compilation(self, stages=arguments[1], options=arguments[2]).take_part()
         return None
+
+    def _noting_file(self, make_ir: Callable[..., Any], position: int) -> Callable[..., Any]:
+        """`make_ir`, whose argument at `position` is what is compiled; the stages hook does not get to see that."""
+
+        @functools.wraps(make_ir)
+        def wrapper(*arguments: Any, **keywords: Any) -> Any:
+            compilation = self.front_end.compilation
+            if compilation is not None:
+                compilation.file = source_file(arguments[position])
+            return make_ir(*arguments, **keywords)
+
+        return wrapper
 
     def _wrap_points(self, instrument: Callable[..., Any], backend: str) -> Callable[..., Any]:
         @functools.wraps(instrument)
@@ -129,9 +142,15 @@ class TritonHook:
 
 
 class FrontEnd(threading.local):
-    """The compilation of this thread whose source Triton's front end reads next, or reads at the moment."""
+    """What this thread compiles.
+
+    Attributes:
+        compilation: That whose source Triton's front end reads next, or reads at the moment.
+        custom: What was in force when the cache key was made: the kernel that is stored under it must be made with it.
+    """
 
     compilation: Compilation | None = None
+    custom: custom.Custom | None = None
 
 
 class Compilation:
@@ -146,7 +165,8 @@ class Compilation:
         self.options = options
         self.has_scopes = False  # The source has scopes or marks, and the front end left them in.
         self.hides_scopes = False  # It has scopes, but there are no locations to hold them.
-        self.custom = custom.current()
+        self.file = ""  # Where the kernel comes from.
+        self.custom = hook.front_end.custom or custom.current()
         self._plain = dict(stages)
         self._module: Any = None  # The instrumented module, if there is one.
         self._pristine = ""  # Text of the module before that.
@@ -209,10 +229,7 @@ class Compilation:
             run_passes(module, "kperf-drop-scopes")
 
     def _is_selected(self, module: Any) -> bool:
-        options = self.hook.options
-        names_files = any(pattern.endswith(".py") for pattern in options.kernels)
-        source = _SOURCE.search(module.str()) if names_files else None
-        return options.selects(module.get_entry_func_name(), source[1] if source else "")
+        return self.hook.options.selects(module.get_entry_func_name(), self.file)
 
     def _instrument(self, module: Any) -> Any:
         """Return `module` with records, or as it was."""
@@ -320,6 +337,12 @@ def takes_part(options: Any, kind: str) -> bool:
             compilation.has_scopes = True
             return True
     return False
+
+
+def has_scopes(options: Any) -> bool:
+    """Whether the front end has left scopes in what it reads for `options`."""
+    compilations = (hook.front_end.compilation for hook in _hooks)
+    return any(it is not None and it.options is options and it.has_scopes for it in compilations)
 
 
 def note_hidden_scopes(options: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kperfir.errors import ExportError
-from kperfir.export.lanes import LaunchLanes, lanes_of, launch_rows, whole_ns
+from kperfir.export.lanes import LaunchLanes, lanes_of, launch_rows, rows_of_launch, whole_ns
 from kperfir.export.nesting import event_order
 
 if TYPE_CHECKING:
@@ -108,15 +108,14 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
 
 def _values(timeline: Timeline, launch: int, spans: pd.DataFrame) -> NDArray[Any]:
     values = np.full(len(spans), None, object)
-    marks = timeline.marks
-    marks = marks[marks["launch"] == launch]
+    marks = rows_of_launch(timeline.marks, launch)
     if len(marks):
         values[marks["span"].to_numpy() - int(spans.index[0])] = marks["value"].to_numpy()
     return values
 
 
 def _flows(timeline: Timeline, launch: int, shift: int) -> pd.DataFrame:
-    flows = timeline.flows[timeline.flows["launch"] == launch]
+    flows = rows_of_launch(timeline.flows, launch)
     return flows.assign(from_row=flows["from_span"] + shift, to_row=flows["to_span"] + shift)
 
 

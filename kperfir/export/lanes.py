@@ -72,10 +72,14 @@ def lanes_of(spans: pd.DataFrame, tracks: pd.DataFrame) -> LaunchLanes:
 
 
 def launch_rows(timeline: Timeline, launch: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Spans and tracks of one launch; spans are sorted by launch, so this is a view."""
-    first, last = np.searchsorted(timeline.spans["launch"].to_numpy(), [launch, launch + 1])
-    tracks = timeline.tracks
-    return timeline.spans.iloc[first:last], tracks[tracks["launch"] == launch]
+    """Spans and tracks of one launch."""
+    return rows_of_launch(timeline.spans, launch), rows_of_launch(timeline.tracks, launch)
+
+
+def rows_of_launch(table: pd.DataFrame, launch: int) -> pd.DataFrame:
+    """The rows of one launch. Tables are sorted by launch, so this is a view and looks at no other row."""
+    first, last = np.searchsorted(table["launch"].to_numpy(), [launch, launch + 1])
+    return table.iloc[first:last]
 
 
 def _slots(sm: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

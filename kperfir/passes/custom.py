@@ -7,6 +7,7 @@ that changes how Triton compiles.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import hashlib
 import inspect
@@ -15,7 +16,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from kperfir.compile.pipeline import PassCall, Pipeline
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
 
     Callback = Callable[[Kernel], None]
 
+Entry = TypeVar("Entry")
+
 STAGES = ("ttir", "ttgir")
 
-_lock = threading.Lock()
+# Reentrant: making a key asks for the repr of what a callback holds, which is the user's code.
+_lock = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +50,27 @@ class Custom:
     """All that is in force. Replaced as a whole when something changes, so that a compilation sees one state.
 
     Attributes:
-        callbacks: Asked for regions and marks, in this order.
-        automatic: Whether regions are made without being asked for too.
+        requests: Callbacks, asked for regions and marks in this order, each with whether it leaves those regions in
+            that are made without being asked for.
         pipelines: Stage and pipeline, in the order of their registration.
         patches: By the full name of the pass, such as ``ttgpuir.add_pipeline``.
         key: Tells states apart, for Triton's cache; empty where nothing is in force.
     """
 
-    callbacks: tuple[Callback, ...] = ()
-    automatic: bool = True
+    requests: tuple[tuple[Callback, bool], ...] = ()
     pipelines: tuple[tuple[str, str], ...] = ()
     patches: tuple[tuple[str, PassPatch], ...] = ()
     key: str = ""
+
+    @property
+    def callbacks(self) -> tuple[Callback, ...]:
+        """Who is asked for regions and marks."""
+        return tuple(callback for callback, _ in self.requests)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether regions are made without being asked for too: no callback is against it."""
+        return all(automatic for _, automatic in self.requests)
 
 
 _current = Custom()
@@ -79,14 +92,12 @@ def use(callback: Callback, *, automatic: bool = True) -> Iterator[None]:
         callback: Called with a `Kernel`.
         automatic: False leaves out the regions that kperfir makes by itself.
     """
-    before = current()
-    _change(callbacks=(*before.callbacks, callback), automatic=before.automatic and automatic)
+    request = (callback, automatic)
+    _change(lambda now: {"requests": (*now.requests, request)})
     try:
         yield
     finally:
-        left = list(current().callbacks)
-        left.remove(callback)
-        _change(callbacks=tuple(left), automatic=before.automatic)
+        _change(lambda now: {"requests": _without(now.requests, request)})
 
 
 def add_pipeline(stage: str, pipeline: str | Pipeline | PassCall) -> None:
@@ -103,7 +114,8 @@ def add_pipeline(stage: str, pipeline: str | Pipeline | PassCall) -> None:
         raise UsageError(
             "no-such-stage", what="there is no such stage", found=stage, expected=f"one of {', '.join(STAGES)}"
         )
-    _change(pipelines=(*current().pipelines, (stage, _checked(pipeline))))
+    entry = (stage, _checked(pipeline))
+    _change(lambda now: {"pipelines": (*now.pipelines, entry)})
 
 
 def remove_pipeline(stage: str, pipeline: str | Pipeline | PassCall) -> None:
@@ -112,12 +124,14 @@ def remove_pipeline(stage: str, pipeline: str | Pipeline | PassCall) -> None:
     Raises:
         UsageError: ``not-added``.
     """
-    left = list(current().pipelines)
     entry = (stage, _checked(pipeline))
-    if entry not in left:
-        raise UsageError("not-added", what="there is no such pipeline at that stage", found=f"{stage}: {entry[1]}")
-    left.remove(entry)
-    _change(pipelines=tuple(left))
+
+    def remove(now: Custom) -> dict[str, Any]:
+        if entry not in now.pipelines:
+            raise UsageError("not-added", what="there is no such pipeline at that stage", found=f"{stage}: {entry[1]}")
+        return {"pipelines": _without(now.pipelines, entry)}
+
+    _change(remove)
 
 
 def patch(pass_name: str, *, before: str | Pipeline | PassCall = "", after: str | Pipeline | PassCall = "") -> None:
@@ -133,8 +147,8 @@ def patch(pass_name: str, *, before: str | Pipeline | PassCall = "", after: str 
             ``bad-pipeline``.
     """
     name = _full_name(pass_name)
-    others = tuple(entry for entry in current().patches if entry[0] != name)
-    _change(patches=(*others, (name, PassPatch(_checked(before), _checked(after)))))
+    entry = (name, PassPatch(_checked(before), _checked(after)))
+    _change(lambda now: {"patches": (*_other_patches(now, name), entry)})
 
 
 def unpatch(pass_name: str) -> None:
@@ -144,10 +158,14 @@ def unpatch(pass_name: str) -> None:
         UsageError: ``not-patched``, ``unknown-pass``.
     """
     name = _full_name(pass_name)
-    left = tuple(entry for entry in current().patches if entry[0] != name)
-    if len(left) == len(current().patches):
-        raise UsageError("not-patched", what="nothing is patched around that pass", found=name)
-    _change(patches=left)
+
+    def remove(now: Custom) -> dict[str, Any]:
+        left = _other_patches(now, name)
+        if left == now.patches:
+            raise UsageError("not-patched", what="nothing is patched around that pass", found=name)
+        return {"patches": left}
+
+    _change(remove)
 
 
 def triton_passes() -> dict[str, tuple[Any, str]]:
@@ -212,22 +230,30 @@ def _checked(pipeline: str | Pipeline | PassCall) -> str:
     return str(Pipeline.parse(str(pipeline)))
 
 
-def _change(**changes: Any) -> None:
+def _without(entries: tuple[Entry, ...], entry: Entry) -> tuple[Entry, ...]:
+    """`entries` less the last one that equals `entry`."""
+    at = len(entries) - 1 - entries[::-1].index(entry)
+    return entries[:at] + entries[at + 1 :]
+
+
+def _other_patches(state: Custom, name: str) -> tuple[tuple[str, PassPatch], ...]:
+    return tuple(entry for entry in state.patches if entry[0] != name)
+
+
+def _change(change: Callable[[Custom], dict[str, Any]]) -> None:
+    """Replace what is in force; `change` sees the state that it changes, whatever other threads do."""
     global _current
     with _lock:
-        state = {name: getattr(_current, name) for name in ("callbacks", "automatic", "pipelines", "patches")} | changes
-        if not state["callbacks"]:
-            state["automatic"] = True
-        empty = not (state["callbacks"] or state["pipelines"] or state["patches"])
-        _current = Custom(**state, key="" if empty else _key(**state))
+        state = dataclasses.replace(_current, key="", **change(_current))
+        _current = state if state == Custom() else dataclasses.replace(state, key=_key(state))
     from kperfir.compile import triton_hook
 
     triton_hook.refresh()
 
 
-def _key(**state: Any) -> str:
-    texts = [repr((state["automatic"], state["pipelines"], state["patches"]))]
-    for callback in state["callbacks"]:
+def _key(state: Custom) -> str:
+    texts = [repr((state.automatic, state.pipelines, state.patches))]
+    for callback in state.callbacks:
         with contextlib.suppress(OSError, TypeError):
             texts.append(inspect.getsource(callback))
         cells = getattr(callback, "__closure__", None) or ()

@@ -15,6 +15,7 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kperfir.compile.source_file import source_file
 from kperfir.errors import CaptureError, KPerfError
 from kperfir.runtime.patches import Patches
 
@@ -252,9 +253,10 @@ def describe_kernel(source: Any, metadata: Any) -> Kernel:
         "scratch_align": metadata.profile_scratch_align,
         "signature": {str(name): _plain(kind) for name, kind in source.signature.items()},
     }
+    if file := source_file(source):
+        facts["file"] = file
     function = getattr(source, "fn", None)
     if function is not None:
-        facts["file"] = function.fn.__code__.co_filename
         facts["line"] = function.starting_line_number
         names = function.arg_names
         facts["constants"] = {

@@ -40,9 +40,10 @@ tt.func public @nested(%p: !tt.ptr<f32>, %n: i32) {
 // -----
 
 // Other work between two parts of a scope takes it apart, and so does a second
-// run through the same `with`: unrolled (1, 2) or by another call.
+// run through the same `with`: unrolled (1, 2), by another call, by a call that is
+// repeated (0, 1), or by one and the same call in a function that is called twice.
 // CHECK-LABEL: tt.func public @apart
-// CHECK-COUNT-5: kperf.record start "s"
+// CHECK-COUNT-9: kperf.record start "s"
 // CHECK-NOT: kperf.record start
 tt.func public @apart(%p: !tt.ptr<f32>, %y: f32) {
   tt.store %p, %y : !tt.ptr<f32> loc("kperf.scope|3:5:0:s"("k.py":4:1))
@@ -51,6 +52,10 @@ tt.func public @apart(%p: !tt.ptr<f32>, %y: f32) {
   tt.store %p, %y : !tt.ptr<f32> loc("kperf.scope|3:5:1:s"("k.py":4:1))
   tt.store %p, %y : !tt.ptr<f32> loc(callsite("kperf.scope|3:5:1:s"("k.py":4:1) at "k.py":20:1))
   tt.store %p, %y : !tt.ptr<f32> loc(callsite("kperf.scope|3:5:1:s"("k.py":4:1) at "k.py":21:1))
+  tt.store %p, %y : !tt.ptr<f32> loc(callsite("kperf.scope|3:5:1:s"("k.py":4:1) at "kperf.scope|call 0"("k.py":22:1)))
+  tt.store %p, %y : !tt.ptr<f32> loc(callsite("kperf.scope|3:5:1:s"("k.py":4:1) at "kperf.scope|call 1"("k.py":22:1)))
+  tt.store %p, %y : !tt.ptr<f32> loc(callsite(callsite("kperf.scope|3:5:1:s"("k.py":4:1) at "k.py":23:1) at "k.py":30:1))
+  tt.store %p, %y : !tt.ptr<f32> loc(callsite(callsite("kperf.scope|3:5:1:s"("k.py":4:1) at "k.py":23:1) at "k.py":31:1))
   tt.return
 }
 
@@ -100,5 +105,16 @@ tt.func public @marks(%i: i32) {
   %1 = tt.elementwise_inline_asm "// kperf.mark|u|bytes" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %i : i32 -> i32
   %2 = tt.elementwise_inline_asm "// kperf.mark|i|end" {constraints = "=r", packed_element = 1 : i32, pure = false} -> i32
   %3 = tt.elementwise_inline_asm "// kperf" {constraints = "=r,r", packed_element = 1 : i32, pure = false} %i : i32 -> i32
+  tt.return
+}
+
+// -----
+
+// The number of a call goes, scopes or not.
+// LOC-LABEL: tt.func public @numbered
+// LOC-NOT: kperf.scope|
+// LOC: loc("k.py":22:1)
+tt.func public @numbered(%p: !tt.ptr<f32>, %y: f32) {
+  tt.store %p, %y : !tt.ptr<f32> loc("kperf.scope|call 0"("k.py":22:1))
   tt.return
 }

@@ -165,6 +165,39 @@ def test_scopes_in_branches_and_while_loops(tmp_path: Path) -> None:
 
 
 @triton.jit
+def clear(q, o):
+    with kl.scope("clear"):
+        tl.store(q + o, 1.0)
+
+
+@triton.jit
+def clear_twice(q, o, B: tl.constexpr):
+    clear(q, o)
+    clear(q + B, o)
+
+
+@triton.jit
+def repeats(q, B: tl.constexpr):
+    o = tl.arange(0, B)
+    for i in tl.static_range(3):
+        clear(q + i * B, o)
+    for i in tl.static_range(2):
+        clear_twice(q + (3 + 2 * i) * B, o, B)
+
+
+@pytest.mark.parametrize("regions", ["user", "auto"])
+def test_scope_of_a_helper_that_is_repeated_is_recorded_each_time(regions: str, tmp_path: Path) -> None:
+    """All calls of the loop are inlined from one place, with nothing between the stores but addresses."""
+    q = torch.zeros(7, B)
+    timeline = profiled(tmp_path / "out.kpf", lambda: repeats[(1,)](q, B=B), regions=regions)
+    assert (q == 1).all()
+    one = warp0(timeline.spans)
+    assert (one["name"] == "clear").sum() == 7
+    stores = one[one["kind"] == "store"]
+    assert stores["parent"].nunique() == (0 if regions == "user" else 7)
+
+
+@triton.jit
 def matmul(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
     acc = tl.zeros([BM, BN], tl.float32)
@@ -291,7 +324,29 @@ def plain_matmul() -> Any:
     return matmul
 
 
+def plain_repeats() -> Any:
+    @triton.jit
+    def clear(q, o):
+        tl.store(q + o, 1.0)
+
+    @triton.jit
+    def clear_twice(q, o, B: tl.constexpr):
+        clear(q, o)
+        clear(q + B, o)
+
+    @triton.jit
+    def repeats(q, B: tl.constexpr):
+        o = tl.arange(0, B)
+        for i in tl.static_range(3):
+            clear(q + i * B, o)
+        for i in tl.static_range(2):
+            clear_twice(q + (3 + 2 * i) * B, o, B)
+
+    return repeats
+
+
 PAIRS = {
+    "repeats": (repeats, plain_repeats, {"q": "*fp32"}, {"B": B}),
     "rows": (rows, plain_rows, {"p": "*fp32", "q": "*fp32", "n": "i32"}, {"B": B}),
     "matmul": (
         matmul,

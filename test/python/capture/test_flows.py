@@ -77,3 +77,11 @@ def test_barriers_are_not_counted_where_the_beginning_is_lost():
 def test_pairs_never_run_backwards():
     spans = table((1, "issue", 10, 11), (0, "wait", 0, 4))
     assert pairs(spans, flow("mbarrier", slots=1)) == []
+
+
+def test_what_was_lost_in_one_launch_is_not_lost_in_another():
+    one = table((1, "issue", 0, 1), (0, "wait", 0, 4))
+    spans = pd.concat([one, one.assign(launch=1), one.assign(launch=2)], ignore_index=True)
+    lost = pd.DataFrame({"launch": [1], "cta": [0], "warp": [1]})
+    flows = build_flows(spans, [layout(flow("mbarrier"))] * 3, lost)
+    assert flows["launch"].tolist() == [0, 2]

@@ -241,6 +241,26 @@ def test_summary_agrees_with_pandas(tmp_path: Path) -> None:
     assert timeline.summary()["region"].is_monotonic_increasing
 
 
+def test_shares_are_of_the_warps_that_recorded(tmp_path: Path) -> None:
+    """Segments of warps that the settings leave out stay 0; the time of such warps is nobody's."""
+    from support.synthetic import CaptureWriter, LaunchInfo, ProcessInfo, matmul_plan, run_launch
+
+    shape = CaptureShape(ctas=3)
+    layout = matmul_plan(shape).layout(strategy="saturate", words_per_warp=512)
+    runs = run_launch(matmul_plan(shape), layout, shape, random.Random(0), 1000)
+    words = np.stack([np.frombuffer(run.data, np.uint32) for run in runs])
+    words[:, 16 + 516 :] = 0  # Behind the header of the CTA and the segment of its first warp.
+    with CaptureWriter(tmp_path / "x.kpf", ProcessInfo.of_this_process(device="d", simulated=True)) as writer:
+        writer.add_launch(writer.add_kernel(layout.text), LaunchInfo((3, 1, 1)), words.reshape(-1).view(np.uint8))
+    timeline = kperfir.load(tmp_path / "x.kpf")
+    assert timeline.tracks["warp"].nunique() == 4
+    busy = sum(run.header.end_clock - min(run.header.start_clock, run.warps[0].stamps[0][2]) for run in runs)
+    kernel = timeline.summary().set_index("kind").loc["kernel"]
+    assert kernel["share"] == pytest.approx(kernel["total_cycles"] / busy)
+    assert kernel["share"] > 0.9
+    assert "launch 0 of matmul_kernel: 1 of 4 warps of a CTA recorded; shares are of their time" in timeline.notes
+
+
 def test_summary_leaves_incomplete_spans_out_of_the_distribution(tmp_path: Path) -> None:
     timeline, _ = capture(tmp_path, RING)
     summary = timeline.summary().set_index("kind")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -214,6 +217,46 @@ def test_unknown_passes_are_named() -> None:
         passes.patch("coalese")
     with pytest.raises(UsageError, match="ambiguous-pass"):
         passes.patch("pipeline")
+
+
+def test_changes_from_several_threads_are_all_kept() -> None:
+    """Each change is made to the state that it finds: none overwrites another's."""
+    count, rounds = 4, 25
+    pipelines = [f"kperf-insert-at{{marks=0:before:m{n}}}" for n in range(count)]
+    meet = threading.Barrier(count)
+
+    def toggle(pipeline: str) -> None:
+        for _ in range(rounds):
+            meet.wait()
+            passes.add_pipeline("ttgir", pipeline)
+            meet.wait()
+            assert len(current().pipelines) == count
+            meet.wait()
+            passes.remove_pipeline("ttgir", pipeline)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(toggle, pipelines))
+    finally:
+        sys.setswitchinterval(interval)
+    assert current().pipelines == ()
+
+
+def test_automatic_regions_are_left_out_as_long_as_a_callback_says_so() -> None:
+    def first(kernel: passes.Kernel) -> None: ...
+    def second(kernel: passes.Kernel) -> None: ...
+
+    without, with_them = passes.use(first, automatic=False), passes.use(second)
+    with without:
+        with_them.__enter__()
+        assert not current().automatic
+    # The blocks do not nest: two threads may have one each.
+    assert current().callbacks == (second,)
+    assert current().automatic
+    with_them.__exit__(None, None, None)
+    assert current().callbacks == ()
 
 
 def test_cache_key_tells_callbacks_apart_that_share_their_code(tmp_path: Path) -> None:

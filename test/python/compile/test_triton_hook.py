@@ -101,6 +101,48 @@ def test_kernels_are_chosen_by_name_or_file(pattern: str, matches: bool):
     assert bool(layout_of(compile_kernel())) is matches
 
 
+def layout_and_file(source: Any) -> tuple[bool, str]:
+    """Whether the compiler instrumented it, and what the recorder takes to be its file."""
+    from kperfir.runtime.launch import describe_kernel
+
+    compiled = triton.compile(source, target=SM_80)
+    return bool(layout_of(compiled)), describe_kernel(compiled.src, compiled.metadata).facts["file"]
+
+
+@pytest.mark.parametrize("line_info", [True, False])
+def test_file_of_a_kernel_is_known_without_line_info_too(line_info: bool):
+    with knobs.compilation.scope():
+        knobs.compilation.disable_line_info = not line_info
+        install(kernels=["*/reductions.py"])
+        source = KERNEL.source()
+        assert layout_and_file(source) == (True, source.fn.fn.__code__.co_filename)
+
+
+def test_file_of_a_kernel_that_enters_as_ir_is_what_that_says(tmp_path: Path):
+    path = tmp_path / "softmax.ttgir"
+    path.write_text(compile_kernel().asm["ttgir"])
+    for pattern, matches in (("*/reductions.py", True), ("softmax.py", False)):
+        install(kernels=[pattern])
+        recorded, file = layout_and_file(str(path))
+        assert recorded is resolve({}, kernels=pattern).selects("softmax", file) is matches
+        triton_hook.uninstall()
+
+
+def test_kernel_is_made_with_what_was_in_force_when_its_key_was():
+    from kperfir.passes import use
+    from kperfir.passes.custom import current
+
+    install()
+    hook = knobs.runtime.add_stages_inspection_hook
+    with use(lambda kernel: None):
+        hook()
+        keyed = current()
+    stages = {"ttgir": lambda *_: None, "llir": lambda *_: None}
+    compilation = triton_hook.Compilation(triton_hook._hooks[0], stages, None)
+    assert compilation.custom is keyed
+    assert current() is not keyed
+
+
 def test_hook_found_at_install_still_runs(monkeypatch: pytest.MonkeyPatch):
     calls: list[int] = []
 
