@@ -48,9 +48,9 @@ def command(
     """Show where the time goes.
 
     Times are cycles of a warp; counts and times are summed over all warps, CTAs and launches of a kernel. "share" is
-    of the CTA's time: 100 % means all warps of the CTA that recorded, from its start to its end. "self" leaves out regions nested
-    inside. "spread" is how unevenly warps share it: the standard deviation of the warps' totals over their mean.
-    Several FILEs, such as the ranks of a job, make one report.
+    of the CTA's time: 100 % means all warps of the CTA that recorded, from its start to its end. "self" leaves out
+    regions nested inside. "spread" is how unevenly warps share it: the standard deviation of the warps' totals over
+    their mean. Several FILEs, such as the ranks of a job, make one report.
     """
     from kperfir.timeline import load
 
