@@ -127,10 +127,26 @@ struct Module {
   std::shared_ptr<const Program> program;
   std::string source;
 
-  Module(const std::string &ptx, std::string source)
+  Module(const std::string &ptx, std::string source, const std::string &isa)
       : source(std::move(source)) {
+    simt::HostIsa chosen = hostIsa(isa);
     nb::gil_scoped_release release;
-    program = simt::loadProgram(ptx);
+    program = simt::loadProgram(ptx, {}, chosen);
+  }
+
+  /// Empty: the best one.
+  static simt::HostIsa hostIsa(const std::string &name) {
+    simt::HostIsa best = simt::detectHostIsa();
+    if (name.empty())
+      return best;
+    std::optional<simt::HostIsa> isa = simt::hostIsaFromName(name);
+    if (!isa || *isa > best)
+      throw std::invalid_argument(
+          "isa: found `" + name +
+          "`, expected baseline, avx2 or avx512, as far as this CPU has it "
+          "(its best is " +
+          simt::hostIsaName(best) + ")");
+    return *isa;
   }
 
   nb::list params() const {
@@ -223,6 +239,16 @@ Result launch(Device &device, const Module &module,
   return result;
 }
 
+/// Those that this CPU has, each a superset of the one before.
+std::vector<std::string_view> hostInstructionSets() {
+  std::vector<std::string_view> names;
+  for (simt::HostIsa isa :
+       {simt::HostIsa::Baseline, simt::HostIsa::Avx2, simt::HostIsa::Avx512})
+    if (isa <= simt::detectHostIsa())
+      names.push_back(simt::hostIsaName(isa));
+  return names;
+}
+
 std::pair<std::vector<std::string_view>, std::vector<std::string_view>>
 instructionForms() {
   return {simt::tableMnemonics(), simt::loweredPrefixes()};
@@ -253,13 +279,20 @@ void bindSimt(nb::module_ &module) {
         }
       });
 
+  module.def("host_instruction_sets", &hostInstructionSets,
+             "Names of the instruction sets of this CPU that kernels can be "
+             "bound to, the best one last");
   module.def("instruction_forms", &instructionForms,
              "(mnemonics of the instruction table, leading words of all other "
              "instructions)");
 
   nb::class_<Module>(module, "Module", "A kernel, parsed and lowered from PTX.")
-      .def(nb::init<const std::string &, std::string>(), "ptx"_a,
-           "source"_a = "")
+      .def(nb::init<const std::string &, std::string, const std::string &>(),
+           "ptx"_a, "source"_a = "", "isa"_a = "")
+      .def_prop_ro("isa",
+                   [](const Module &self) {
+                     return simt::hostIsaName(self.program->isa);
+                   })
       .def_prop_ro("entry",
                    [](const Module &self) { return self.program->kernel; })
       .def_prop_ro("target",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
 import torch
+from kperfir._native import simt as native
 
 from kernels.elementwise import vadd
 from kernels.matmuls import matmul
@@ -17,7 +20,7 @@ from support.launch import simt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REPEATS = 3
+REPEATS = 5
 
 
 def softmax_case() -> tuple[str, Callable[[], Any]]:
@@ -55,23 +58,49 @@ def matmul_case(size: int) -> tuple[str, Callable[[], Any]]:
     )
 
 
+class OneInstructionSet:
+    """The native module, its kernels bound to one host instruction set."""
+
+    def __init__(self, native: Any, isa: str) -> None:
+        self._native = native
+        self.Module = functools.partial(native.Module, isa=isa)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+
+def measure(driver: Any, launch: Callable[[], Any]) -> tuple[float, Any]:
+    """Launch a few times; return the median of the CPU seconds, and the device's result."""
+    launch()  # Compiles.
+    seconds = []
+    for _ in range(REPEATS):
+        with driver.observed() as launches:
+            start = time.process_time()
+            launch()
+            seconds.append(time.process_time() - start)
+    return statistics.median(seconds), launches[-1].result
+
+
 def run() -> tuple[str, int]:
-    """Launch each case a few times; the median counts."""
-    rows = []
-    with simt(threads=1) as driver:
-        for name, launch in (vadd_case(), softmax_case(), layernorm_case(), matmul_case(512)):
-            launch()  # Compiles.
-            seconds = []
-            for _ in range(REPEATS):
-                with driver.observed() as launches:
-                    start = time.process_time()
-                    launch()
-                    seconds.append(time.process_time() - start)
-            result = launches[-1].result
-            median = statistics.median(seconds)
-            instructions = int(result.warp_instructions)
-            rows.append([name, instructions / 1e6, median, instructions / median / 1e6, int(result.cycles)])
-    columns = ("kernel", "M warp instructions", "CPU seconds", "M warp instructions/CPU s", "simulated cycles")
+    """Measure each case with each host instruction set."""
+    names: list[str] = []
+    figures: dict[str, list[float]] = {}
+    instruction_sets = native.host_instruction_sets()
+    for isa in instruction_sets:
+        with simt(threads=1) as driver:
+            driver._native = OneInstructionSet(driver._native, isa)
+            for kernel in (vadd, softmax, layernorm_fwd, matmul):
+                kernel.device_caches.clear()  # Kernels that are loaded are bound to another one.
+            for name, launch in (vadd_case(), softmax_case(), layernorm_case(), matmul_case(512)):
+                seconds, result = measure(driver, launch)
+                instructions = int(result.warp_instructions)
+                if name not in figures:
+                    names.append(name)
+                    figures[name] = [instructions / 1e6, int(result.cycles)]
+                figures[name].append(instructions / seconds / 1e6)
+    columns = ("kernel", "M warp instructions", "simulated cycles", *(f"{isa}: M/CPU s" for isa in instruction_sets))
     text = "## Host speed of the SIMT device (one thread, with timing)\n\n"
-    text += "CPU seconds of the process for one launch, the median of three; all host instruction sets the CPU has.\n\n"
-    return text + table(columns, rows), 0
+    text += "Warp instructions per CPU second of the process, the median of "
+    text += f"{REPEATS} launches, with each of the host's instruction sets. "
+    text += f"Load of the machine while it measured: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.\n\n"
+    return text + table(columns, [[name, *figures[name]] for name in names]), 0

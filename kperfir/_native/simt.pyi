@@ -23,6 +23,11 @@ class Error(RuntimeError):
     address: int | None
     is_global: bool
 
+def host_instruction_sets() -> list[str]:
+    """
+    Names of the instruction sets of this CPU that kernels can be bound to, the best one last
+    """
+
 def instruction_forms() -> tuple[list[str], list[str]]:
     """
     (mnemonics of the instruction table, leading words of all other instructions)
@@ -31,7 +36,10 @@ def instruction_forms() -> tuple[list[str], list[str]]:
 class Module:
     """A kernel, parsed and lowered from PTX."""
 
-    def __init__(self, ptx: str, source: str = '') -> None: ...
+    def __init__(self, ptx: str, source: str = '', isa: str = '') -> None: ...
+
+    @property
+    def isa(self) -> str: ...
 
     @property
     def entry(self) -> str: ...

@@ -75,9 +75,8 @@ ErrorSite siteOf(const Program &program, const Instruction &instruction) {
 
 std::vector<MmaKernel> findMmaKernels(const Program &program) {
   std::vector<MmaKernel> kernels;
-  HostIsa isa = detectHostIsa();
   for (size_t i = 0; i < program.mmas.size(); ++i) {
-    kernels.push_back(findMmaKernel(program.mmas[i], isa));
+    kernels.push_back(findMmaKernel(program.mmas[i], program.isa));
     if (kernels.back())
       continue;
     ErrorSite site;
@@ -99,7 +98,7 @@ std::vector<MmaKernel> findMmaKernels(const Program &program) {
 std::vector<WgmmaKernel> findWgmmaKernels(const Program &program) {
   std::vector<WgmmaKernel> kernels;
   for (const WgmmaShape &shape : program.wgmmas)
-    kernels.push_back(findWgmmaKernel(shape, detectHostIsa()));
+    kernels.push_back(findWgmmaKernel(shape, program.isa));
   return kernels;
 }
 

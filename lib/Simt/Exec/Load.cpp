@@ -64,6 +64,7 @@ private:
   void describe(const ptx::Function &entry) {
     program->kernel = entry.name;
     program->target = module.target;
+    program->isa = isa;
     program->files = module.files;
     program->reqntid = entry.reqntid;
     program->maxntid = entry.maxntid;

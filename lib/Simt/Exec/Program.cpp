@@ -198,6 +198,13 @@ HostIsa detectHostIsa() {
   return HostIsa::Baseline;
 }
 
+std::optional<HostIsa> hostIsaFromName(std::string_view name) {
+  for (HostIsa isa : {HostIsa::Baseline, HostIsa::Avx2, HostIsa::Avx512})
+    if (name == hostIsaName(isa))
+      return isa;
+  return std::nullopt;
+}
+
 const char *hostIsaName(HostIsa isa) {
   switch (isa) {
   case HostIsa::Baseline:

@@ -48,8 +48,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kperfir::simt {
@@ -629,9 +631,14 @@ struct GlobalVariable {
   bool writable = true; // false for .const
 };
 
+/// Instruction sets that the register handlers are compiled for, each a
+/// superset of the one before.
+enum class HostIsa : uint8_t { Baseline, Avx2, Avx512 };
+
 struct Program {
   std::string kernel;
-  std::string target; // "sm_80"
+  std::string target;              // "sm_80"
+  HostIsa isa = HostIsa::Baseline; // of its handlers
   std::vector<MicroOp> ops;
   std::vector<uint32_t> instructionOf; // per op: index in instructions
   std::vector<Instruction> instructions;
@@ -685,11 +692,11 @@ inline void ExecContext::bind(const Program &program) {
   pool = program.pool.data();
 }
 
-/// Instruction sets that the register handlers are compiled for.
-enum class HostIsa : uint8_t { Baseline, Avx2, Avx512 };
 /// The best one that this CPU has.
 HostIsa detectHostIsa();
 const char *hostIsaName(HostIsa isa);
+/// The one of that name, or none.
+std::optional<HostIsa> hostIsaFromName(std::string_view name);
 
 /// Parse `ptx` and lower its entry `kernel` (empty: the only one, or the
 /// first). Throws simt::Error. Same text, same program.
