@@ -88,7 +88,10 @@ class Timeline:
 
     @cached_property
     def marks(self) -> pd.DataFrame:
-        """A row per mark that a warp passed, with its value: int, float, or None. ``span`` is its row in `spans`."""
+        """A row per mark that a warp passed, with its value: int, float, or None. ``span`` is its row in `spans`.
+
+        ``value_type`` is what the kernel wrote: i32, u32, i64, u64, f32, f64, or empty.
+        """
         return tables.build_marks(self._decoded, self.spans)
 
     @cached_property
@@ -142,15 +145,26 @@ class Timeline:
             count: Executions, incomplete ones included.
             incomplete: Executions whose start or end was not recorded.
             total_cycles, self_cycles: Time in it, and that time less what its children took. All executions, all warps.
+            wait_cycles: The part of the total in which warps did nothing but wait (`kperfir.analysis.wait_time`).
             mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN without any.
-            share, self_share: Of the time of the warps of the recorded CTAs. Each counts from its CTA's start to its
-                CTA's end: from the first anchor or stamp of any of the CTA's warps to the last. A warp that recorded
-                nothing in any CTA of the launch (it is left out, or runs nothing) does not count.
+            share, self_share, wait_share: Of the time of the warps of the recorded CTAs. Each counts from its CTA's
+                start to its CTA's end: from the first anchor or stamp of any of the CTA's warps to the last. A warp
+                that recorded nothing in any CTA of the launch (it is left out, or runs nothing) does not count.
             warps: Warps (of all CTAs) that executed it.
             warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard
                 deviation divided by mean.
         """
         return _summarise(self.spans, self._span_tracks, self._kernel_cycles)
+
+    def waits(self, by: str = "kernel") -> pd.DataFrame:
+        """Time at work and time spent waiting, of each kernel, role of warps, or warp.
+
+        Args:
+            by: ``kernel``, ``role`` or ``warp``; the columns are those of `kperfir.analysis.wait_time.wait_statistics`.
+        """
+        from kperfir.analysis.wait_time import wait_statistics
+
+        return wait_statistics(self.spans, by)
 
     def to_perfetto(self, path: Path | str) -> None:
         """Write a trace that https://ui.perfetto.dev opens; ``kperfir.export`` has the other formats.
@@ -300,11 +314,14 @@ def _summarise(
     spans: pd.DataFrame, tracks: np.ndarray[Any, np.dtype[np.int64]], kernel_cycles: dict[str, int]
 ) -> pd.DataFrame:
     """Sort the spans by region once, keeping their order within it, and take each region's stretch."""
+    from kperfir.analysis.wait_time import wait_cycles
+
     parent = spans["parent"].to_numpy()
     duration = spans["duration_cycles"].to_numpy()
     child = parent >= 0
     self_cycles = duration - np.bincount(parent[child], duration[child], minlength=len(spans)).astype(np.int64)
     complete = spans["complete"].to_numpy()
+    wait = wait_cycles(spans)
     group = np.zeros(len(spans), np.int64)
     for key in ("kernel", "name", "kind"):
         group = group * len(spans[key].cat.categories) + spans[key].cat.codes.to_numpy()
@@ -322,9 +339,11 @@ def _summarise(
                 "incomplete": int(np.count_nonzero(~complete[index])),
                 "total_cycles": total,
                 "self_cycles": own,
+                "wait_cycles": int(wait[index].sum()),
                 **_distribution(duration[index][complete[index]]),
                 "share": total / busy if busy else 0.0,
                 "self_share": own / busy if busy else 0.0,
+                "wait_share": int(wait[index].sum()) / busy if busy else 0.0,
                 **_over_warps(duration[index], tracks[index]),
             }
         )
@@ -362,6 +381,6 @@ def _over_warps(
 
 _SUMMARY_COLUMNS = [
     "kernel", "region", "name", "kind", "file", "line", "count", "incomplete", "total_cycles", "self_cycles",
-    "mean_cycles", "p50_cycles", "p95_cycles", "min_cycles", "max_cycles", "share", "self_share", "warps",
-    "warp_min_cycles", "warp_max_cycles", "warp_spread",
+    "wait_cycles", "mean_cycles", "p50_cycles", "p95_cycles", "min_cycles", "max_cycles", "share", "self_share",
+    "wait_share", "warps", "warp_min_cycles", "warp_max_cycles", "warp_spread",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from kperfir.analysis.self_time import self_cycles
+from kperfir.analysis.wait_time import wait_cycles
 from kperfir.analysis.warp_spread import warp_spread
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
     Returns:
         The columns of ``KEYS[by]``, by region also ``file`` and ``line`` (of the first), then ``depth`` (of the
         outermost span), ``count``, ``incomplete`` (of count),
-        ``total_cycles``, ``self_cycles``, ``mean_cycles``, ``p50_cycles``, ``p95_cycles``, ``max_cycles``,
-        ``mean_ns``, ``share`` and ``self_share`` (1.0 is all warps all the time), ``warp_spread`` (see `warp_spread`).
+        ``total_cycles``, ``self_cycles``, ``wait_cycles`` (of the total, see `wait_time`; the rest is work),
+        ``mean_cycles``, ``p50_cycles``, ``p95_cycles``, ``max_cycles``, ``mean_ns``, ``share``, ``self_share`` and
+        ``wait_share`` (1.0 is all warps all the time), ``warp_spread`` (see `warp_spread`).
         By region they agree with `Timeline.summary`.
     """
     keys = list(KEYS[by])
@@ -57,6 +59,7 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
     table["incomplete"] = table["count"] - counted["complete"].sum()
     table["total_cycles"] = counted["duration_cycles"].sum()
     table["self_cycles"] = pd.Series(self_cycles(spans), spans.index).groupby(group).sum()
+    table["wait_cycles"] = pd.Series(wait_cycles(spans)[outermost_rows]).groupby(outermost_group).sum()
     durations = complete["duration_cycles"]
     table["mean_cycles"] = durations.mean()
     table["p50_cycles"] = durations.quantile(0.5)
@@ -68,12 +71,14 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
     lifetime = kernels.map(dict(kernel_cycles)).astype("float64")
     table["share"] = table["total_cycles"] / lifetime
     table["self_share"] = table["self_cycles"] / lifetime
+    table["wait_share"] = table["wait_cycles"] / lifetime
     rank = kernels.map({kernel: number for number, kernel in enumerate(kernel_cycles)}).to_numpy()
     table = table.iloc[np.lexsort((table["region"], rank))].reset_index(drop=True)
     return table[
         [
-            *shown, "depth", "count", "incomplete", "total_cycles", "self_cycles", "mean_cycles", "p50_cycles",
-            "p95_cycles", "max_cycles", "mean_ns", "share", "self_share", "warp_spread",
+            *shown, "depth", "count", "incomplete", "total_cycles", "self_cycles", "wait_cycles", "mean_cycles",
+            "p50_cycles", "p95_cycles", "max_cycles", "mean_ns", "share", "self_share",
+            "wait_share", "warp_spread",
         ]
     ]  # fmt: skip
 

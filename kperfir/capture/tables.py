@@ -33,7 +33,7 @@ SPAN_COLUMNS = (
 TRACK_COLUMNS = ("launch", "cta", "sm", "warp", "role", "stamps", "records", "dropped", "laps")
 MARK_COLUMNS = (
     "launch", "kernel", "cta", "sm", "warp", "role", "region", "name", "file", "line", "iteration", "cycles", "ns",
-    "value", "span",
+    "value", "value_type", "span",
 )  # fmt: skip
 STAMP_COLUMNS = ("launch", "cta", "sm", "warp", "frame", "slot", "clock_raw", "clock")
 
@@ -119,19 +119,21 @@ def build_marks(launches: Sequence[DecodedLaunch], spans: pd.DataFrame) -> pd.Da
 
     ``value`` holds a Python int or float, or None where a mark carries nothing: what it holds is exact.
     """
-    rows, values = [np.empty(0, np.int64)], [np.empty(0, object)]
+    rows, values, types = [np.empty(0, np.int64)], [np.empty(0, object)], [np.empty(0, object)]
     base = 0
     for launch in launches:
         marks, regions = launch.decoded.marks, launch.layout.regions
         row = marks["span"] + base
-        types = np.array([region.value for region in regions], object)[spans["region"].to_numpy()[row]]
+        kinds = np.array([region.value for region in regions], object)[spans["region"].to_numpy()[row]]
         order = np.argsort(row, kind="stable")
         rows.append(row[order])
-        values.append(_read_values(marks["value"], types)[order])
+        values.append(_read_values(marks["value"], kinds)[order])
+        types.append(kinds[order])
         base += int(launch.decoded.tracks["spans"].sum())
     span = np.concatenate(rows)
     columns = spans.iloc[span].rename(columns={"start_cycles": "cycles", "start_ns": "ns"}).reset_index(drop=True)
-    return columns.assign(value=np.concatenate(values), span=span)[list(MARK_COLUMNS)]
+    carried = {"value": np.concatenate(values), "value_type": np.concatenate(types)}
+    return columns.assign(**carried, span=span)[list(MARK_COLUMNS)]
 
 
 def build_stamps(launches: Iterable[DecodedLaunch]) -> pd.DataFrame:

@@ -50,7 +50,8 @@ def command(
     Times are cycles of a warp; counts and times are summed over all warps, CTAs and launches of a kernel. "share" is
     of the CTA's time: 100 % means all warps of the CTA that recorded, from its start to its end. "self" leaves out
     regions nested inside. "spread" is how unevenly warps share it: the standard deviation of the warps' totals over
-    their mean. Several FILEs, such as the ranks of a job, make one report.
+    their mean. "wait" is the part of the share in which warps did nothing but wait, for copies, barriers or matrix
+    units. Several FILEs, such as the ranks of a job, make one report.
     """
     from kperfir.timeline import load
 
@@ -73,12 +74,14 @@ def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | 
     """
     from kperfir.analysis.occupancy import sm_occupancy
     from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+    from kperfir.analysis.wait_time import LEVELS, wait_statistics
     from kperfir.analysis.warp_spread import warp_lag
 
     chosen = _chosen_kernels(timeline, pattern)
     spans = timeline.spans
     statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), by)
     occupancy, lag = sm_occupancy(spans), warp_lag(spans)
+    waits = {level: wait_statistics(spans, level) for level in LEVELS}
     kernels = []
     for name in chosen:
         rows = statistics[statistics["kernel"] == name]
@@ -90,6 +93,7 @@ def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | 
                 "kernel": name,
                 "launches": _records(timeline.launches[timeline.launches["kernel"] == name]),
                 "sms": _records(occupancy[occupancy["kernel"] == name]),
+                "waits": {level: _of_kernel(table, name) for level, table in waits.items()},
                 "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
                 "rows_total": len(rows),
                 "rows": [_with_source(row) for row in _records(rows.head(limit) if limit else rows)],
@@ -105,6 +109,10 @@ def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | 
         "sort": sort,
         "kernels": kernels,
     }
+
+
+def _of_kernel(table: pd.DataFrame, kernel: str) -> list[dict[str, Any]]:
+    return _records(table[table["kernel"] == kernel].drop(columns="kernel"))
 
 
 def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -179,6 +187,9 @@ def _print(report: dict[str, Any]) -> None:
         hidden = kernel["rows_total"] - len(kernel["rows"])
         if hidden:
             out.print(Text(f"({hidden} more rows; --limit)", style="dim"))
+        if any(row["wait_cycles"] for row in kernel["waits"]["kernel"]):
+            out.print()
+            print_table(out, _wait_columns(kernel["waits"]))
 
 
 def _describe_launches(kernel: dict[str, Any]) -> str:
@@ -207,12 +218,15 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
     def cells(key: str, spell: Callable[[Any], str]) -> list[str]:
         return [spell(float("nan") if row[key] is None else row[key]) for row in rows]
 
+    waiting = [percent(row["wait_share"]) if row["wait_cycles"] else "" for row in rows]
+    waits = [Column("wait", waiting, rank=3)] if any(waiting) else []
     columns = [_name_column(rows, by, nested=nested)]
     columns += [
         Column("count", cells("count", count), rank=4),
         Column("total", cells("total_cycles", count), rank=2),
         Column("share", cells("share", percent)),
         Column("self", cells("self_share", percent), rank=1),
+        *waits,
         Column("", cells("self_share", bar), right=False, rank=9, style="cyan", for_terminals=True),
         Column("mean", cells("mean_cycles", count), rank=3),
         Column("p50", cells("p50_cycles", count), rank=6),
@@ -227,6 +241,27 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
     if by != "kind" and (by == "region" or any(row.get("source") for row in rows)):
         columns.append(Column("source", _sources(rows, by), right=False, rank=8, style="dim"))
     return columns
+
+
+def _wait_columns(waits: dict[str, list[dict[str, Any]]]) -> list[Column]:
+    """Work and wait of all warps, and of each role where there are several."""
+    from kperfir.analysis.wait_time import WAIT_KINDS
+
+    roles = waits["role"] if len(waits["role"]) > 1 else []
+    rows = [*waits["kernel"], *roles]
+    names = ["all warps", *(f"  {row['role']}" for row in roles)]
+    kinds = [kind for kind in WAIT_KINDS if any(row[f"{kind}_cycles"] for row in rows)]
+
+    def shares(key: str) -> list[str]:
+        return [percent(row[key] / row["cycles"] if row["cycles"] else 0.0) for row in rows]
+
+    return [
+        Column("work and wait", names, right=False),
+        Column("total", [count(row["cycles"]) for row in rows], rank=2),
+        Column("work", shares("work_cycles"), rank=1),
+        Column("wait", shares("wait_cycles")),
+        *(Column(kind, shares(f"{kind}_cycles"), rank=3) for kind in kinds),
+    ]
 
 
 def _value_range(row: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Write timelines as Chrome trace events (.json), for tools that do not read Perfetto's own format.
 
 The format has two levels of tracks: a process is an SM of a launch, a thread is a lane. Owns that mapping. Times are
-microseconds with three decimals, hence whole nanoseconds; launches follow each other as in the .pftrace.
+microseconds with three decimals, hence whole nanoseconds; launches follow each other as in the .pftrace, and arrows
+lead from the start of the slice that issued asynchronous work to the end of the one that waited for it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def write(timelines: Sequence[Timeline], out: BinaryIO) -> None:
 
 def _event_chunks(timelines: Sequence[Timeline]) -> Iterator[list[str]]:
     # Readers take thread numbers to be unique beyond their process, and 0 to be the idle thread.
-    processes, threads = 0, 1
+    processes, threads, arrows = 0, 1, 0
     for timeline in timelines:
         for drawing in launch_drawings(timeline):
             lanes = drawing.lanes.lanes
@@ -46,7 +47,8 @@ def _event_chunks(timelines: Sequence[Timeline]) -> Iterator[list[str]]:
             thread = threads + np.arange(len(lanes))
             processes, threads = int(process.max()), threads + len(lanes)
             yield _track_events(drawing, process, thread)
-            yield from _slice_events(drawing, process, thread)
+            yield from _slice_events(drawing, process, thread, arrows)
+            arrows += len(drawing.flows)
 
 
 def _track_events(drawing: LaunchDrawing, process: np.ndarray, thread: np.ndarray) -> list[str]:
@@ -67,14 +69,17 @@ def _track_events(drawing: LaunchDrawing, process: np.ndarray, thread: np.ndarra
     return events
 
 
-def _slice_events(drawing: LaunchDrawing, process: np.ndarray, thread: np.ndarray) -> Iterator[list[str]]:
-    """Begins and ends in the order of a walk over the tree.
+def _slice_events(
+    drawing: LaunchDrawing, process: np.ndarray, thread: np.ndarray, first_arrow: int
+) -> Iterator[list[str]]:
+    """Begins and ends in the order of a walk over the tree, with the arrows that leave and reach them.
 
     Not complete events: readers turn microseconds into whole nanoseconds, start and duration each with a rounding
     error, and then drop slices that seem to overlap.
     """
     order = drawing.event_order()
     rows = len(drawing.lane)
+    arrows = _Arrows(drawing, first_arrow)
     for first in range(0, len(order), EVENTS_PER_CHUNK):
         events = order[first : first + EVENTS_PER_CHUNK]
         row = events % rows
@@ -87,12 +92,36 @@ def _slice_events(drawing: LaunchDrawing, process: np.ndarray, thread: np.ndarra
         described[is_span] = _describe_spans(drawing, events[is_span])
         time_ns = np.where(is_end, drawing.end_ns[row], drawing.start_ns[row])
         lane = drawing.lane[row]
-        yield [
-            f'{{{text},"pid":{pid},"tid":{tid},"ts":{ns // 1000}.{ns % 1000:03d}}}'
-            for text, pid, tid, ns in zip(
-                described, process[lane].tolist(), thread[lane].tolist(), time_ns.tolist(), strict=True
-            )
+        places = [
+            f'"pid":{pid},"tid":{tid},"ts":{ns // 1000}.{ns % 1000:03d}}}'
+            for pid, tid, ns in zip(process[lane].tolist(), thread[lane].tolist(), time_ns.tolist(), strict=True)
         ]
+        written = [f"{{{text},{place}" for text, place in zip(described, places, strict=True)]
+        # An arrow is tied to the innermost slice that is open where it stands.
+        for at in np.flatnonzero(is_span & arrows.leaves[row]):
+            written[at] = ",\n".join([written[at], *arrows.texts("from_row", row[at], places[at])])
+        for at in np.flatnonzero(is_end & arrows.arrives[row]):
+            written[at] = ",\n".join([*arrows.texts("to_row", row[at], places[at]), written[at]])
+        yield written
+
+
+class _Arrows:
+    """The arrows of a launch; `leaves` and `arrives` say which rows of the drawing have any."""
+
+    def __init__(self, drawing: LaunchDrawing, first: int) -> None:
+        self.leaves, self.arrives = (np.zeros(len(drawing.lane), np.bool_) for _ in range(2))
+        self._of_row: dict[tuple[str, int], list[str]] = {}
+        ids = range(first, first + len(drawing.flows))
+        for side, phase, has in (("from_row", '"ph":"s"', self.leaves), ("to_row", '"ph":"f","bp":"e"', self.arrives)):
+            rows = drawing.flows[side].to_numpy(np.int64)
+            has[rows] = True
+            for number, row, kind in zip(ids, rows.tolist(), drawing.flows["kind"], strict=True):
+                text = f'{phase},"id":{number},"cat":"flow","name":{json.dumps(kind)}'
+                self._of_row.setdefault((side, row), []).append(text)
+
+    def texts(self, side: str, row: int, place: str) -> list[str]:
+        """The events of the arrows of a row at one `side`, ``from_row`` or ``to_row``."""
+        return [f"{{{text},{place}" for text in self._of_row[side, int(row)]]
 
 
 def _describe_ctas(drawing: LaunchDrawing, rows: np.ndarray) -> list[str]:
@@ -115,15 +144,20 @@ def _describe_spans(drawing: LaunchDrawing, rows: np.ndarray) -> list[str]:
         phase = '"ph":"i","s":"t"' if kind == "mark" else '"ph":"B"'
         heads[region] = f'{phase},"name":{json.dumps(name)},"cat":{json.dumps(kind)},"args":{{"source":{source}'
     columns = (regions, *(spans[name] for name in ("iteration", "start_cycles", "duration_cycles", "complete")))
+    waits = (
+        (',"wait":true' if is_wait else "") + (f',"wait_cycles":{cycles}' if cycles else "")
+        for is_wait, cycles in zip(drawing.is_wait[index].tolist(), drawing.wait_cycles[index].tolist(), strict=True)
+    )
     values = ("" if value is None else f',"value":{_json_number(value)}' for value in drawing.values[index])
     return [
         heads[region]
         + (f',"iteration":{iteration}' if iteration >= 0 else "")
         + value
+        + wait
         + f',"start_cycles":{start},"duration_cycles":{duration}'
         + ("}" if complete else ',"incomplete":true}')
-        for (region, iteration, start, duration, complete), value in zip(
-            zip(*(c.tolist() for c in columns), strict=True), values, strict=True
+        for (region, iteration, start, duration, complete), value, wait in zip(
+            zip(*(c.tolist() for c in columns), strict=True), values, waits, strict=True
         )
     ]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kperfir.analysis.wait_time import is_wait, wait_cycles
 from kperfir.errors import ExportError
 from kperfir.export.lanes import LaunchLanes, lanes_of, launch_rows, rows_of_launch, whole_ns
 from kperfir.export.nesting import event_order
@@ -35,6 +36,8 @@ class LaunchDrawing:
     lanes: LaunchLanes
     spans: pd.DataFrame
     values: NDArray[Any]  # Per span: what a mark carries, int or float; else None.
+    is_wait: NDArray[np.bool_]  # Per span: its warp does nothing but wait.
+    wait_cycles: NDArray[np.int64]  # Per span: the part of it that is waiting.
     lane: NDArray[np.int64]
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
@@ -96,11 +99,13 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
         lanes=lanes,
         spans=spans,
         values=_values(timeline, launch["launch"], spans),
+        is_wait=is_wait(spans),
+        wait_cycles=wait_cycles(spans.assign(parent=np.where(parent < 0, -1, parent - first_row))),
         lane=root_lane[root],
         start_ns=start + offset_ns,
         end_ns=end + offset_ns,
         instant=np.r_[np.zeros(root_count, np.bool_), (spans["kind"] == "mark").to_numpy()],
-        flows=_flows(timeline, launch["launch"], root_count - first_row),
+        flows=_flows(timeline, launch["launch"], root_count - first_row, (start, end)),
         begin_order=begin_order,
         end_order=end_order,
     )
@@ -114,9 +119,15 @@ def _values(timeline: Timeline, launch: int, spans: pd.DataFrame) -> NDArray[Any
     return values
 
 
-def _flows(timeline: Timeline, launch: int, shift: int) -> pd.DataFrame:
+def _flows(
+    timeline: Timeline, launch: int, shift: int, times: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> pd.DataFrame:
+    """Arrows from the start of a row to the end of one; none that rounding to nanoseconds would turn round."""
     flows = rows_of_launch(timeline.flows, launch)
-    return flows.assign(from_row=flows["from_span"] + shift, to_row=flows["to_span"] + shift)
+    flows = flows.assign(from_row=flows["from_span"] + shift, to_row=flows["to_span"] + shift)
+    starts, ends = times
+    forward = ends[flows["to_row"].to_numpy(np.int64)] >= starts[flows["from_row"].to_numpy(np.int64)]
+    return flows[forward]
 
 
 def _in_order(

@@ -100,10 +100,10 @@ class _Events:
         event.message(4, self._annotation("iteration", iteration), present=iteration >= 0)
         event.message(4, self._annotation("start_cycles", spans["start_cycles"].to_numpy()))
         event.message(4, self._annotation("duration_cycles", spans["duration_cycles"].to_numpy()))
-        unfinished = MessageBatch(len(rows))
-        unfinished.varint(Annotation.NAME_IID, self.packets.annotation_iid("incomplete"))
-        unfinished.varint(Annotation.BOOL_VALUE, 1)
-        event.message(4, unfinished, present=incomplete)
+        event.message(4, self._flag("incomplete", len(rows)), present=incomplete)
+        event.message(4, self._flag("wait", len(rows)), present=self.drawing.is_wait[index])
+        wait_cycles = self.drawing.wait_cycles[index]
+        event.message(4, self._annotation("wait_cycles", wait_cycles), present=wait_cycles > 0)
         for value, present in self._values(self.drawing.values[index]):
             event.message(4, value, present=present)
         event.varint(9, np.where(self.drawing.instant[rows], TrackEventType.INSTANT, TrackEventType.SLICE_BEGIN))
@@ -156,6 +156,12 @@ class _Events:
         annotation = MessageBatch(len(values))
         annotation.varint(Annotation.NAME_IID, self.packets.annotation_iid(name))
         annotation.varint(Annotation.INT_VALUE, values)
+        return annotation
+
+    def _flag(self, name: str, rows: int) -> MessageBatch:
+        annotation = MessageBatch(rows)
+        annotation.varint(Annotation.NAME_IID, self.packets.annotation_iid(name))
+        annotation.varint(Annotation.BOOL_VALUE, 1)
         return annotation
 
     def _packet(self, timestamp: NDArray[np.int64], event: MessageBatch) -> MessageBatch:

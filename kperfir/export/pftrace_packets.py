@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _ANNOTATIONS = (
     "cta", "cta_x", "cta_y", "cta_z", "warp", "role", "records", "dropped",
-    "iteration", "start_cycles", "duration_cycles", "incomplete", "value",
+    "iteration", "start_cycles", "duration_cycles", "incomplete", "value", "wait", "wait_cycles",
 )  # fmt: skip
 _NAMES_PER_PACKET = 4096
 

@@ -1,7 +1,9 @@
 """The span table of one or more captures, for formats that hold a table.
 
-The table is `Timeline.spans`. With several captures a column `capture` (0, 1, ... in the order given) comes first, and
-`parent` counts rows of the whole table.
+The table is `Timeline.spans` with four columns more for what marks carry: ``value_type`` (i32, u32, i64, u64, f32, f64,
+or nothing), and the value in ``value_i64`` (of the first three), ``value_u64`` or ``value_f64``; a NaN may come back as
+nothing, but never loses its type. With several captures a column `capture` (0, 1, ... in the order given) comes first,
+and `parent` counts rows of the whole table.
 """
 
 from __future__ import annotations
@@ -9,15 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pandas as pd
-
     from kperfir.timeline import Timeline
 
 ROWS_PER_CHUNK = 1 << 18
+# Which types of a mark's value a column holds.
+_STORED = {"int64": ("i32", "u32", "i64"), "uint64": ("u64",), "float64": ("f32", "f64")}
 
 
 def span_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:
@@ -26,13 +29,31 @@ def span_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:
     for number, timeline in enumerate(timelines):
         spans = timeline.spans
         for first in range(0, max(len(spans), 1), ROWS_PER_CHUNK):
-            yield _chunk(spans.iloc[first : first + ROWS_PER_CHUNK], number, first_row, several=len(timelines) > 1)
+            chunk = spans.iloc[first : first + ROWS_PER_CHUNK]
+            chunk = chunk.assign(**_values(timeline.marks, first, len(chunk)))
+            yield _numbered(chunk, number, first_row) if len(timelines) > 1 else chunk
         first_row += len(spans)
 
 
-def _chunk(spans: pd.DataFrame, capture: int, first_row: int, *, several: bool) -> pd.DataFrame:
-    if not several:
-        return spans
+def _values(marks: pd.DataFrame, first: int, rows: int) -> dict[str, pd.api.extensions.ExtensionArray]:
+    """What the marks among `rows` spans from row `first` on carry; ``marks`` is sorted by ``span``."""
+    begin, end = np.searchsorted(marks["span"].to_numpy(), [first, first + rows])
+    marks = marks.iloc[begin:end]
+    at = marks["span"].to_numpy() - first
+    types = np.full(rows, None, object)
+    types[at] = marks["value_type"].replace({"": None}).to_numpy()
+    columns = {"value_type": pd.Categorical(types, categories=[name for names in _STORED.values() for name in names])}
+    for dtype, names in _STORED.items():
+        mine = marks["value_type"].isin(names).to_numpy()
+        numbers, missing = np.zeros(rows, dtype), np.ones(rows, np.bool_)
+        numbers[at[mine]] = marks["value"].to_numpy()[mine].astype(dtype)
+        missing[at[mine]] = False
+        array = pd.arrays.FloatingArray if dtype == "float64" else pd.arrays.IntegerArray
+        columns[f"value_{dtype[0]}64"] = array(numbers, missing)
+    return columns
+
+
+def _numbered(spans: pd.DataFrame, capture: int, first_row: int) -> pd.DataFrame:
     parent = spans["parent"].to_numpy()
     spans = spans.assign(parent=np.where(parent < 0, -1, parent + first_row))
     spans.insert(0, "capture", np.int32(capture))

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from kernels.cases import CASES, WORKLOADS
+from kperfir.export import write_file
 from support.compiling import attempt, instrumentation
 from support.launch import layout_of, run_profiled
 from support.trace_processor import open_trace
@@ -92,15 +93,17 @@ def test_pipelined_copies_are_waited_for_in_a_later_iteration(tmp_path: Path):
     assert in_loop.any()
 
 
-def test_arrows_of_a_trace_are_the_flows(tmp_path: Path):
+@pytest.mark.parametrize(("suffix", "arguments"), [("pftrace", "debug"), ("json", "args")])
+def test_arrows_of_a_trace_are_the_flows(suffix: str, arguments: str, tmp_path: Path):
     timeline = run_profiled(WORKLOADS["matmul_fp16_small"], tmp_path / "out.kpf", buffer_bytes=64 << 10).timeline
-    timeline.to_perfetto(tmp_path / "out.pftrace")
-    with open_trace(tmp_path / "out.pftrace") as trace:
+    path = tmp_path / f"out.{suffix}"
+    write_file([timeline], path)
+    with open_trace(path) as trace:
         assert trace.problems() == []
         arrows = trace.sql(
-            """
-            select extract_arg(a.arg_set_id, 'debug.start_cycles') start_cycles,
-              extract_arg(b.arg_set_id, 'debug.start_cycles') wait_cycles, a.category kind, b.category wait_kind
+            f"""
+            select extract_arg(a.arg_set_id, '{arguments}.start_cycles') start_cycles,
+              extract_arg(b.arg_set_id, '{arguments}.start_cycles') wait_cycles, a.category kind, b.category wait_kind
             from flow join slice a on a.id = flow.slice_out join slice b on b.id = flow.slice_in
             """
         )

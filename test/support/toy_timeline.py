@@ -24,6 +24,7 @@ REGIONS = (
     ("store mm.py:20", "store", 20),
 )
 VALUES = (7, -3, None, 1.5, (1 << 63) + 5, float("inf"))  # What marks carry, in turn.
+TYPES = ("u32", "i64", "", "f32", "u64", "f64")
 CLOCK_HZ = 1.41e9
 CATEGORIES = ("kernel", "role", "name", "kind", "file")
 SPAN_DTYPES = {
@@ -50,15 +51,26 @@ class ToyTimeline:
     launches: pd.DataFrame
     metadata: dict[str, object]
     notes: list[str] = field(default_factory=list)
-    flows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["launch", "from_span", "to_span"]))
+
+    @property
+    def flows(self) -> pd.DataFrame:
+        """Arrows from each load to the first wait of each warp of its CTA that ends later; a wait may have several."""
+        rows = []
+        for _, cta in self.spans.groupby(["launch", "cta"], sort=True):
+            waits = cta[cta["kind"] == "async_wait"]
+            for load in cta[cta["kind"] == "load"].itertuples() if len(waits) else ():
+                later = waits[waits["end_cycles"] >= load.start_cycles].drop_duplicates("warp")
+                rows += [(load.launch, load.kind, load.Index, int(wait)) for wait in later.index]
+        return pd.DataFrame(rows, columns=["launch", "kind", "from_span", "to_span"])
 
     @property
     def marks(self) -> pd.DataFrame:
         """As `kperfir.timeline.Timeline.marks`; one mark after the other carries another kind of value."""
         rows = np.flatnonzero(self.spans["kind"] == "mark")
-        values = np.array([VALUES[number % len(VALUES)] for number in range(len(rows))], object)
+        turn = np.arange(len(rows)) % len(VALUES)
+        carried = {name: np.array(each, object)[turn] for name, each in (("value", VALUES), ("value_type", TYPES))}
         columns = self.spans.iloc[rows].rename(columns={"start_cycles": "cycles", "start_ns": "ns"})
-        return columns.assign(value=values, span=rows).reset_index(drop=True)
+        return columns.assign(**carried, span=rows).reset_index(drop=True)
 
 
 def toy_timeline(*, seed: int = 0, launches: int = 2, ctas: int = 6, sms: int = 2, resident: int = 2) -> ToyTimeline:
@@ -165,7 +177,8 @@ def _assemble(spans: list[dict[str, object]], tracks: list[dict[str, object]], l
     notes = ["simulated: times come from the SIMT device's timing model, not from a GPU"]
     if track_frame["dropped"].any():
         notes.append(f"{track_frame['dropped'].sum()} records dropped")
-    return ToyTimeline(frame, track_frame, launch_frame, {"host": "toy", "pid": 42, "simulated": True}, notes)
+    metadata: dict[str, object] = {"host": "toy", "pid": 42, "simulated": True}
+    return ToyTimeline(frame, track_frame, launch_frame, metadata, notes)
 
 
 def grid_timeline(*, ctas: int, sms: int, resident: int) -> ToyTimeline:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from support.toy_timeline import ToyTimeline
     from support.trace_processor import OpenTrace
 
+WAITS = {"async_wait", "barrier", "mbarrier_wait", "wgmma_wait"}  # None lies in another one here.
 COLUMNS = [
     "launch", "sm", "cta", "warp", "name", "kind", "ts", "dur", "depth", "iteration", "start_cycles", "duration_cycles",
-    "incomplete", "file", "line", "kernel", "parent_name", "parent_start_cycles", "parent_iteration",
+    "incomplete", "wait", "wait_cycles", "file", "line", "kernel", "parent_name", "parent_start_cycles",
+    "parent_iteration",
 ]  # fmt: skip
 
 
@@ -39,11 +41,25 @@ def slices_of_timeline(timeline: ToyTimeline | Timeline, offsets: dict[int, int]
         dur=np.rint(spans["start_ns"] + spans["duration_ns"]).astype("int64") - start,
         depth=spans["depth"].astype(int) + 1,  # Under the CTA slice.
         incomplete=~spans["complete"],
+        wait=spans["kind"].isin(WAITS),
+        wait_cycles=_waiting(spans),
         parent_name=parents["name"].fillna("CTA").to_numpy(),
         parent_start_cycles=parents["start_cycles"].fillna(-1).to_numpy(),
         parent_iteration=parents["iteration"].fillna(-1).to_numpy(),
     )
     return sorted_slices(frame)
+
+
+def _waiting(spans: pd.DataFrame) -> list[int]:
+    """Cycles in waits of each span, one span at a time."""
+    parent, kinds, cycles = spans["parent"].tolist(), spans["kind"].tolist(), spans["duration_cycles"].tolist()
+    waiting = [0] * len(spans)
+    for row, kind in enumerate(kinds):
+        above = row
+        while kind in WAITS and above >= 0:
+            waiting[above] += cycles[row]
+            above = parent[above]
+    return waiting
 
 
 def slices_of_trace(trace: OpenTrace) -> pd.DataFrame:
@@ -55,6 +71,8 @@ def slices_of_trace(trace: OpenTrace) -> pd.DataFrame:
           extract_arg(s.arg_set_id, 'debug.start_cycles') start_cycles,
           extract_arg(s.arg_set_id, 'debug.duration_cycles') duration_cycles,
           coalesce(extract_arg(s.arg_set_id, 'debug.incomplete'), 0) incomplete,
+          coalesce(extract_arg(s.arg_set_id, 'debug.wait'), 0) wait,
+          coalesce(extract_arg(s.arg_set_id, 'debug.wait_cycles'), 0) wait_cycles,
           extract_arg(s.arg_set_id, 'source.file_name') file,
           extract_arg(s.arg_set_id, 'source.line_number') line,
           extract_arg(s.arg_set_id, 'source.function_name') kernel,

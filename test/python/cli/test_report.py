@@ -90,6 +90,35 @@ def test_self_times_add_up_whatever_the_rows(
     assert kperfir("report", whole, "--by", by).code == 0
 
 
+def test_report_tells_waiting_from_work(kperfir: Callable[..., Answer], whole: Path) -> None:
+    (kernel,) = json.loads(kperfir("report", whole, "--json").out)["kernels"]
+    spans = load(whole).spans
+    waited = int(spans.loc[spans["kind"] == "async_wait", "duration_cycles"].sum())
+    root = int(spans.loc[spans["parent"] < 0, "duration_cycles"].sum())
+    (total,) = kernel["waits"]["kernel"]
+    assert total == {
+        **dict(cycles=root, work_cycles=root - waited, wait_cycles=waited, async_wait_cycles=waited),
+        **dict(barrier_cycles=0, mbarrier_wait_cycles=0, wgmma_wait_cycles=0),
+    }
+    assert sum(row["wait_cycles"] for row in kernel["waits"]["warp"]) == waited
+    waits_of_role = {row["role"]: row["wait_cycles"] for row in kernel["waits"]["role"]}
+    assert waits_of_role == {"default": waited, "partition0": 0}
+    of_kind = dict.fromkeys((row["kind"] for row in kernel["rows"]), 0)
+    for row in kernel["rows"]:
+        of_kind[row["kind"]] += row["wait_cycles"]
+        assert row["kind"] != "async_wait" or row["wait_share"] == row["share"]
+    assert of_kind["kernel"] == of_kind["iteration"] == of_kind["async_wait"] == waited
+    assert of_kind["dot"] == of_kind["async_copy"] == 0
+
+    text = kperfir("report", whole).out
+    assert "  wait " in next(line for line in text.splitlines() if line.startswith("region"))
+    header, line, *roles = text.splitlines()[-4:]
+    assert [role.split()[0] for role in roles] == ["default", "partition0"]
+    assert header.split() == ["work", "and", "wait", "total", "work", "wait", "async_wait"]
+    share = f"{100 * waited / root:.1f}"
+    assert line.split() == ["all", "warps", f"{root:,}", f"{100 - float(share):.1f}", "%", share, "%", share, "%"]
+
+
 def test_sort_and_limit(kperfir: Callable[..., Answer], whole: Path) -> None:
     (kernel,) = json.loads(kperfir("report", whole, "--sort", "mean", "--limit", 3, "--json").out)["kernels"]
     means = [row["mean_cycles"] for row in kernel["rows"]]

@@ -44,6 +44,42 @@ def test_events_are_valid_json_with_one_event_per_row(timeline: ToyTimeline, pat
     assert processes == {f"matmul launch {n} on A100 (simulated) · SM {sm}" for n in range(2) for sm in range(2)}
 
 
+def test_arrows_lead_forward_between_the_slices_of_their_flow(timeline: ToyTimeline, path: Path) -> None:
+    """Tied as the format says: to the innermost slice that is open where the event stands in the file."""
+    sides: dict[str, dict[int, tuple[float, int, str]]] = {"s": {}, "f": {}}
+    open_slices: dict[int, list[dict[str, object]]] = {}
+    for event in json.loads(path.read_text())["traceEvents"]:
+        stack = open_slices.setdefault(event["tid"], [])
+        if event["ph"] == "B":
+            stack.append(event)
+        elif event["ph"] == "E":
+            stack.pop()
+        elif event["ph"] in sides:
+            assert event["ts"] >= stack[-1]["ts"]
+            around = stack[-1]["args"]["start_cycles"]
+            assert event["id"] not in sides[event["ph"]], "an id is used twice"
+            sides[event["ph"]][event["id"]] = (event["ts"], around, stack[-1]["cat"])
+    assert sides["s"].keys() == sides["f"].keys()
+    assert len(sides["s"]) == len(timeline.flows) > 10
+    assert all(sides["f"][number][0] >= start for number, (start, *_) in sides["s"].items())
+    starts = timeline.spans["start_cycles"].to_numpy()
+    expected = zip(starts[timeline.flows["from_span"]], starts[timeline.flows["to_span"]], strict=True)
+    assert sorted((a[1], sides["f"][n][1]) for n, a in sides["s"].items()) == sorted(expected)
+    assert {kind for *_, kind in sides["s"].values()} == {"load"}
+    assert {kind for *_, kind in sides["f"].values()} == {"async_wait"}
+
+
+def test_waits_are_marked(timeline: ToyTimeline, path: Path) -> None:
+    begins = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "B"]
+    spans = [event for event in begins if event["cat"] != "cta"]
+    assert {event["cat"] for event in spans if event["args"].get("wait")} == {"async_wait"}
+    marked = {event["args"]["start_cycles"] for event in spans if event["args"].get("wait")}
+    waits = timeline.spans[timeline.spans["kind"] == "async_wait"]
+    assert marked == set(waits["start_cycles"])
+    loops = sum(event["args"].get("wait_cycles", 0) for event in spans if event["cat"] == "loop")
+    assert loops == waits["duration_cycles"].sum() > 0
+
+
 def test_trace_processor_reads_the_spans(timeline: ToyTimeline, path: Path) -> None:
     with open_trace(path) as trace:
         assert trace.problems() == []

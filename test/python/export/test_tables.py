@@ -27,18 +27,40 @@ def timeline() -> ToyTimeline:
     return toy_timeline()
 
 
+VALUE_COLUMNS = {"value_type": "category", "value_i64": "Int64", "value_u64": "UInt64", "value_f64": "Float64"}
+
+
+def check_values(read: pd.DataFrame, timeline: ToyTimeline) -> None:
+    """Exact, with their types, in the rows of the marks that carry one and nowhere else."""
+    carrying = timeline.marks[timeline.marks["value"].notna()]
+    assert read.index[read["value_type"].notna()].tolist() == carrying["span"].tolist()
+    found = read.loc[carrying["span"], list(VALUE_COLUMNS)]
+    assert found["value_type"].tolist() == carrying["value_type"].tolist()
+    numbers = found.drop(columns="value_type")
+    assert (numbers.notna().sum(axis=1) == 1).all()
+    assert read[numbers.columns].notna().to_numpy().sum() == len(carrying)
+    column = [f"value_{'f' if t[0] == 'f' else 'u' if t == 'u64' else 'i'}64" for t in carrying["value_type"]]
+    values = [row[name] for name, row in zip(column, numbers.to_dict("records"), strict=True)]
+    assert values == carrying["value"].tolist()
+
+
 def test_csv_round_trip_is_exact(timeline: ToyTimeline, tmp_path: Path) -> None:
     path = tmp_path / "spans.csv"
     write_file([timeline], path)
-    read = pd.read_csv(path).astype(timeline.spans.dtypes.to_dict())
-    pd.testing.assert_frame_equal(read, timeline.spans, check_exact=True, check_categorical=False)
+    read = pd.read_csv(path, dtype=VALUE_COLUMNS).astype(timeline.spans.dtypes.to_dict())
+    spans = read.drop(columns=list(VALUE_COLUMNS))
+    pd.testing.assert_frame_equal(spans, timeline.spans, check_exact=True, check_categorical=False)
+    check_values(read, timeline)
 
 
 def test_parquet_round_trip_is_exact(timeline: ToyTimeline, tmp_path: Path) -> None:
     path = tmp_path / "spans.parquet"
     write_file([timeline], path)
     read = pd.read_parquet(path)
-    pd.testing.assert_frame_equal(read, timeline.spans, check_exact=True, check_categorical=False)
+    spans = read.drop(columns=list(VALUE_COLUMNS))
+    pd.testing.assert_frame_equal(spans, timeline.spans, check_exact=True, check_categorical=False)
+    assert {name: str(read[name].dtype) for name in VALUE_COLUMNS} == VALUE_COLUMNS
+    check_values(read, timeline)
     (capture,) = json.loads(pq.read_schema(path).metadata[b"kperfir"])
     assert capture["notes"] == timeline.notes
     assert capture["metadata"]["host"] == "toy"
@@ -66,7 +88,7 @@ def test_no_spans_still_give_the_columns(timeline: ToyTimeline, suffix: str, tmp
     path = tmp_path / f"none.{suffix}"
     write_file([empty], path)
     read = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
-    assert list(read.columns) == list(timeline.spans.columns)
+    assert list(read.columns) == [*timeline.spans.columns, *VALUE_COLUMNS]
 
 
 def test_unknown_suffix_lists_the_formats(timeline: ToyTimeline, tmp_path: Path) -> None:

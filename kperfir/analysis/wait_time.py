@@ -1,0 +1,90 @@
+"""Wait time apart from work time: what warps spend in regions that do nothing but wait.
+
+A span of one of `WAIT_KINDS` is a wait, all of it. With d its duration, the wait of any span s is
+
+    wait(s) = d(s)                                   if s is a wait
+    wait(s) = sum of wait(c) over its children c     else
+    work(s) = d(s) - wait(s)
+
+so each cycle of a warp is work or wait once, and those of a span are those of its parts. Seen is only what waits in a
+region of its own: where hardware holds an instruction back until its operands are there (a value that a load has not
+brought yet), that is work of the region in which it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Cycles = NDArray[np.int64]
+
+WAIT_KINDS = ("async_wait", "barrier", "mbarrier_wait", "wgmma_wait")
+LEVELS = {"kernel": ("kernel",), "role": ("kernel", "role"), "warp": ("kernel", "role", "warp")}
+
+
+def wait_cycles(spans: pd.DataFrame) -> Cycles:
+    """Cycles of each span that its warp waits in, by the formula above.
+
+    Args:
+        spans: As `Timeline.spans`; ``parent`` counts its rows, so a part of the table does only if parents are in it.
+    """
+    parent, duration = spans["parent"].to_numpy(), spans["duration_cycles"].to_numpy()
+    outer = outermost_waits(spans)
+    wait: Cycles = np.where(outer, duration, 0)
+    above, carried = parent[outer], duration[outer]
+    while len(above):
+        known = above >= 0
+        above, carried = above[known], carried[known]
+        np.add.at(wait, above, carried)
+        above = parent[above]
+    inside = is_wait(spans) & ~outer
+    wait[inside] = duration[inside]
+    return wait
+
+
+def outermost_waits(spans: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows that are waits and lie in no other wait: what to add up."""
+    parent, waits = spans["parent"].to_numpy(), is_wait(spans)
+    outer = waits.copy()
+    rows = np.flatnonzero(waits)
+    above = parent[rows]
+    while len(rows):
+        known = above >= 0
+        rows, above = rows[known], above[known]
+        outer[rows[waits[above]]] = False
+        above = parent[above]
+    return outer
+
+
+def is_wait(spans: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows whose kind is one of `WAIT_KINDS`."""
+    mask: NDArray[np.bool_] = spans["kind"].isin(WAIT_KINDS).to_numpy()
+    return mask
+
+
+def wait_statistics(spans: pd.DataFrame, by: str = "kernel") -> pd.DataFrame:
+    """Work and wait of whole kernels, of roles (partitions) or of warps, over all CTAs and launches.
+
+    Args:
+        spans: As `Timeline.spans`.
+        by: Key of `LEVELS`. Of several CTAs, warps of the same number and role are taken together.
+
+    Returns:
+        The columns of ``LEVELS[by]``; ``cycles``, the durations of the spans without a parent; ``work_cycles`` and
+        ``wait_cycles``, which add up to that; and ``<kind>_cycles`` for each of `WAIT_KINDS`, which add up to
+        ``wait_cycles``. Rows are in the order of the spans.
+    """
+    keys = list(LEVELS[by])
+    outer = outermost_waits(spans)
+    duration = spans["duration_cycles"]
+    columns = {"cycles": duration.where(spans["parent"] < 0, 0), "wait_cycles": duration.where(outer, 0)}
+    columns |= {f"{kind}_cycles": duration.where(outer & (spans["kind"] == kind), 0) for kind in WAIT_KINDS}
+    parts = pd.DataFrame(columns).groupby([spans[key] for key in keys], observed=True, sort=False).sum().reset_index()
+    parts["work_cycles"] = parts["cycles"] - parts["wait_cycles"]
+    kinds = [f"{kind}_cycles" for kind in WAIT_KINDS]
+    return parts[[*keys, "cycles", "work_cycles", "wait_cycles", *kinds]]
