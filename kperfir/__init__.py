@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kperfir.errors import (
+        BundleError,
         CaptureError,
         CompileError,
         ConfigError,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from kperfir.timeline import Timeline, load
 
 _ERRORS = (
-    "CaptureError", "CompileError", "ConfigError", "DeviceError", "ExportError", "KPerfError", "KPerfWarning",
-    "PluginError", "UsageError",
+    "BundleError", "CaptureError", "CompileError", "ConfigError", "DeviceError", "ExportError", "KPerfError",
+    "KPerfWarning", "PluginError", "UsageError",
 )  # fmt: skip
 # Where each public name lives. Imported when first used: `import kperfir` costs nothing.
 _HOMES = {
@@ -39,6 +40,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BundleError",
     "CaptureError",
     "CompileError",
     "ConfigError",

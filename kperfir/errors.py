@@ -39,6 +39,13 @@ WHAT: dict[str, str] = {
     "write-failed": "the capture file cannot be written",
     "writer-closed": "the capture file is already closed",
     "wrong-process": "a capture file belongs to the process that opened it",
+    # Bundle
+    "no-bundle": "there is no bundle",
+    "bad-bundle": "the bundle is damaged",
+    "bundle-version": "the bundle is of another version",
+    "wrong-target": "no kernel of the bundle was compiled for this device",
+    "empty-bundle": "there is nothing to put into a bundle",
+    "no-results": "the bundle has not been run",
 }
 
 
@@ -104,6 +111,10 @@ class DeviceError(KPerfError):
 
 class CaptureError(KPerfError):
     """A profile buffer or a .kpf file cannot be written, read or decoded."""
+
+
+class BundleError(KPerfError):
+    """A folder of compiled kernels cannot be made or run."""
 
 
 class ExportError(KPerfError):

@@ -133,6 +133,12 @@ class _Runtime:
             self._select(options)
             self._held = True
 
+    def release_device(self) -> None:
+        """Undo `hold_device`."""
+        with self._lock:
+            self._held = False
+            self._serve()
+
     def _serve(self) -> None:
         """Switch the parts on, over or off, so that they serve the innermost session."""
         session = self.current()
@@ -236,6 +242,11 @@ def start_process_session(options: Options) -> None:
 def hold_device(options: Options) -> None:
     """Choose the device for the whole process, profiled or not."""
     _runtime.hold_device(options)
+
+
+def release_device() -> None:
+    """Let Triton have its own driver again once no session needs another."""
+    _runtime.release_device()
 
 
 def _end_process_session(session: Recorder) -> None:

@@ -29,6 +29,7 @@ VERBS = {
     "export": "Write a capture for Perfetto, Chrome, or as a table.",
     "inspect": "Show what a .kpf file holds.",
     "run": "Run a script with its Triton kernels profiled.",
+    "bundle": "Compile kernels here, to run where there is a GPU and no compiler.",
     "demo": "Profile two kernels on the simulated device and show the result.",
     "doctor": "Check that kperfir works on this machine.",
     "opt": "Run compiler passes on IR files.",

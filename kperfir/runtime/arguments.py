@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kperfir.errors import DeviceError
 from kperfir.runtime.arrays import Storage, address_of, storage_of
@@ -24,6 +24,39 @@ _INTEGER_BYTES = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
     "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
 }  # fmt: skip
+
+
+class ParameterSink(Protocol):
+    """Takes the parameters of an entry, in their order; `name` is the argument's that one belongs to."""
+
+    def add_value(self, value: bytes, name: str) -> None:
+        """Append the bytes of a scalar."""
+        ...
+
+    def add_pointer(self, argument: object, kind: str, name: str) -> None:
+        """Append a pointer to `argument`, of Triton's type `kind`."""
+        ...
+
+    def add_tensor_map(self, description: TensorMapArguments, name: str) -> None:
+        """Append a tensor map."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapArguments:
+    """A tiled tensor as Triton's CUDA driver describes it to cuTensorMapEncodeTiled.
+
+    `base` is the argument behind the descriptor; extents are outermost first, strides in elements.
+    """
+
+    base: object
+    swizzle: int
+    element_bytes: int
+    element_type: int
+    box: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: int
 
 
 @dataclass(slots=True)
@@ -42,13 +75,26 @@ class Parameters:
     scratch: list[Storage] = field(default_factory=list)
     nulls: list[str] = field(default_factory=list)
 
-    def add_pointer(self, argument: object, name: str) -> None:
+    def add_value(self, value: bytes, name: str) -> None:
+        """Append the bytes of a scalar."""
+        self.values.append(value)
+
+    def add_pointer(self, argument: object, kind: str, name: str) -> None:
         """Append a pointer of the user's, and the memory behind it where that is known."""
         address = address_of(argument, name)
         self.values.append(struct.pack("<Q", address))
         if address == 0:
             self.nulls.append(name)
         self.add_memory(argument, name)
+
+    def add_tensor_map(self, description: TensorMapArguments, name: str) -> None:
+        """Append a tensor map of the device's own form, and note the memory behind it."""
+        d = description
+        address = address_of(d.base, name)
+        self.values.append(
+            fill_tiled(address, d.swizzle, d.element_bytes, d.element_type, d.box, d.shape, d.strides, d.padding)
+        )
+        self.add_memory(d.base, name)
 
     def add_memory(self, argument: object, name: str) -> None:
         """Note the memory behind an argument of the user's, where that is known."""
@@ -66,22 +112,31 @@ class Parameters:
 
 
 def pack(signature: Mapping[str, Any], tensordesc_meta: Sequence[Any], arguments: Sequence[Any]) -> Parameters:
-    """Return the parameters for `arguments`.
+    """Return the parameters for `arguments`; see `flatten`."""
+    parameters = Parameters()
+    flatten(signature, tensordesc_meta, arguments, parameters)
+    return parameters
+
+
+def flatten(
+    signature: Mapping[str, Any], tensordesc_meta: Sequence[Any], arguments: Sequence[Any], sink: ParameterSink
+) -> None:
+    """Give `sink` the parameters that Triton's launcher passes for `arguments`.
 
     Args:
         signature: Triton type of each argument by name; a tuple of types for a tuple.
         tensordesc_meta: Triton's facts about each tensor descriptor that is passed as a tensor map; empty below sm_90.
         arguments: One value per entry of `signature`.
+        sink: What to call.
     """
-    packer = _Packer(iter(tensordesc_meta) if tensordesc_meta else None)
+    flattener = _Flattener(sink, iter(tensordesc_meta) if tensordesc_meta else None)
     for (name, kind), argument in zip(signature.items(), arguments, strict=True):
-        packer.add(kind, argument, name)
-    return packer.parameters
+        flattener.add(kind, argument, name)
 
 
-class _Packer:
-    def __init__(self, tensor_maps: Iterator[Any] | None) -> None:
-        self.parameters = Parameters()
+class _Flattener:
+    def __init__(self, sink: ParameterSink, tensor_maps: Iterator[Any] | None) -> None:
+        self._sink = sink
         self._tensor_maps = tensor_maps
 
     def add(self, kind: Any, argument: Any, name: str) -> None:
@@ -93,9 +148,9 @@ class _Packer:
         elif kind.startswith("tensordesc"):
             self._add_descriptor(kind, argument, name)
         elif kind.startswith("*"):
-            self.parameters.add_pointer(argument, name)
+            self._sink.add_pointer(argument, kind, name)
         else:
-            self.parameters.values.append(_scalar(kind, argument, name))
+            self._sink.add_value(_scalar(kind, argument, name), name)
 
     def _add_descriptor(self, kind: str, descriptor: Any, name: str) -> None:
         if self._tensor_maps is None:
@@ -105,8 +160,7 @@ class _Packer:
             for part_kind, part in zip(expand_signature([kind], None, ""), parts, strict=True):
                 self.add(part_kind, part, name)
             return
-        self.parameters.values.append(_tensor_map(descriptor, next(self._tensor_maps), name))
-        self.parameters.add_memory(descriptor.base, name)
+        self._sink.add_tensor_map(_tensor_map(descriptor, next(self._tensor_maps)), name)
         for extent in descriptor.shape:
             self.add("i32", extent, name)
         for stride in descriptor.strides:
@@ -143,19 +197,19 @@ _FLOAT_BYTES: dict[str, Callable[[float], bytes]] = {
 }
 
 
-def _tensor_map(descriptor: Any, meta: Mapping[str, Any], name: str) -> bytes:
+def _tensor_map(descriptor: Any, meta: Mapping[str, Any]) -> TensorMapArguments:
     from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST, TMA_TF32
 
     if meta.get("is_im2col"):
         raise DeviceError(
-            "unsupported", what="the SIMT device cannot use a tensor descriptor", found="an im2col descriptor",
+            "unsupported", what="a tensor descriptor cannot be passed", found="an im2col descriptor",
             expected="a tiled one", fix="run the kernel on a GPU",
         )  # fmt: skip
     shape = list(descriptor.shape)
     if meta["fp4_padded"]:
         shape[-1] *= 2
     element = TMA_TF32 if descriptor.round_f32_to_tf32 else TMA_DTYPE_DEVICE_TO_HOST[meta["elem_type"]]
-    return fill_tiled(
-        address_of(descriptor.base, name), meta["swizzle"], meta["elem_size"], element, list(meta["block_size"]), shape,
-        list(descriptor.strides), int(descriptor.padding == "nan"),
+    return TensorMapArguments(
+        descriptor.base, meta["swizzle"], meta["elem_size"], element, tuple(meta["block_size"]), tuple(shape),
+        tuple(descriptor.strides), int(descriptor.padding == "nan"),
     )  # fmt: skip

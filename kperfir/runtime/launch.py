@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kperfir.compile.source_file import source_file
 from kperfir.errors import CaptureError, KPerfError
+from kperfir.runtime.benchmarking import BenchmarkWatch
 from kperfir.runtime.patches import Patches
 
 if TYPE_CHECKING:
@@ -97,16 +98,15 @@ class LaunchCapture:
         self._patches = Patches()
         self._stages_patch = Patches()
         self._allocator = ProfileAllocator()
-        self._local = threading.local()
+        self._benchmarks = BenchmarkWatch()
         self._kernels: weakref.WeakKeyDictionary[Any, Kernel] = weakref.WeakKeyDictionary()
 
     def install(self) -> None:
         """Change how Triton launches and how its autotuner measures."""
         from triton.compiler.compiler import CompiledKernel
-        from triton.runtime.autotuner import Autotuner
 
         self._patches.replace(CompiledKernel, "run", property(functools.partial(self._run, CompiledKernel.run.fget)))
-        self._patches.replace(Autotuner, "_bench", self._wrap_benchmark(Autotuner._bench))
+        self._benchmarks.install(self._patches)
 
     def uninstall(self) -> None:
         """Undo `install`."""
@@ -124,7 +124,7 @@ class LaunchCapture:
         instrumenting = knobs.runtime.add_stages_inspection_hook
 
         def choose(*arguments: Any) -> Any:
-            hook = plain if self._is_benchmark() else instrumenting
+            hook = plain if self._benchmarks.active else instrumenting
             if hook is None:
                 return None if arguments else ("", "")
             return hook(*arguments)
@@ -134,21 +134,6 @@ class LaunchCapture:
     def stop_sparing_benchmarks(self) -> None:
         """Undo `spare_benchmarks`."""
         self._stages_patch.undo()
-
-    def _is_benchmark(self) -> bool:
-        return bool(getattr(self._local, "benchmark", False))
-
-    def _wrap_benchmark(self, bench: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(bench)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            previous = self._is_benchmark()
-            self._local.benchmark = True
-            try:
-                return bench(*args, **kwargs)
-            finally:
-                self._local.benchmark = previous
-
-        return wrapper
 
     def _run(self, run_of: Callable[[Any], Callable[..., None]], compiled: Any) -> Callable[..., None]:
         """Return what `CompiledKernel.run` is while this is installed."""
@@ -164,7 +149,7 @@ class LaunchCapture:
         if kernel is None:
             kernel = self._kernels[compiled] = describe_kernel(compiled.src, compiled.metadata)
         launch = functools.partial(run, grid_x, grid_y, grid_z, stream, *rest)
-        if self._is_benchmark():
+        if self._benchmarks.active:
             launch()
             sink.pass_over(kernel)
         elif not kernel.layout:
@@ -287,22 +272,35 @@ def profile_device_of(driver: Any) -> ProfileDevice:
 def _read_back(kernel: Kernel, place: tuple[int, int, int, int], pending: _Pending) -> RawLaunch:
     x, y, z, stream = place
     grid = (x * int(kernel.facts["num_ctas"]), y, z)
+    device = pending.device
+    device.synchronize()
+    data = without_padding(kernel, grid, None if pending.buffer is None else pending.buffer.read())
+    return RawLaunch(kernel, grid, stream, data, device.describe(), device.describe_last_launch())
+
+
+def without_padding(kernel: Kernel, grid: tuple[int, int, int], data: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    """Return the bytes of all CTAs, of which the device's buffer may hold more, to align each.
+
+    Args:
+        kernel: What was launched.
+        grid: CTAs.
+        data: The buffer; None if nobody asked for one.
+
+    Raises:
+        CaptureError: ``size-mismatch``.
+    """
     stride, cta_bytes = int(kernel.facts["scratch_bytes"]), int(json.loads(kernel.layout)["cta_bytes"])
-    if pending.buffer is None or not cta_bytes <= stride < cta_bytes + int(kernel.facts["scratch_align"]):
+    if data is None or not cta_bytes <= stride < cta_bytes + int(kernel.facts["scratch_align"]):
         raise CaptureError(
             "size-mismatch", where=f"kernel {kernel.name}", found=f"{stride} bytes of profile buffer per CTA",
             expected=f"{cta_bytes}", fix="switch off other profilers that instrument kernels, such as Proton",
         )  # fmt: skip
-    pending.device.synchronize()
-    data = pending.buffer.read()
     if data.nbytes != math.prod(grid) * stride:
         raise CaptureError(
             "size-mismatch", where=f"kernel {kernel.name}", found=f"a profile buffer of {data.nbytes} bytes",
             expected=f"{math.prod(grid)} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
         )  # fmt: skip
-    data = data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
-    device = pending.device
-    return RawLaunch(kernel, grid, stream, data, device.describe(), device.describe_last_launch())
+    return data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
 
 
 def _plain(value: Any) -> Any:

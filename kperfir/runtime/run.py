@@ -44,20 +44,43 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
     """
     import triton  # noqa: F401 - so that the session can be opened before the script's first line.
 
-    is_module = argv[:1] == ["-m"]
-    arguments = list(argv[1:] if is_module else argv)
-    if not arguments or not (is_module or Path(arguments[0]).exists()):
-        raise UsageError(
-            "bad-option",
-            where="kperfir run",
-            found=" ".join(argv) + (", which does not exist" if arguments else "") or "nothing",
-            expected="a Python script, or -m and a module",
-            fix="kperfir run [options] script.py [arguments of the script]",
-        )
+    _check(argv)
     if cuda_as_cpu:
         options = _on_simt_device(options)
     _hand_down(options)
     session.start_process_session(options)
+    return _run(argv, options, cuda_as_cpu=cuda_as_cpu)
+
+
+def run_unprofiled(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = False) -> int:
+    """Run a script as `run_script` does, on the device of `options` while it runs, without recording anything.
+
+    Raises:
+        UsageError: ``bad-option`` if there is no such script.
+    """
+    _check(argv)
+    session.hold_device(options)
+    try:
+        return _run(argv, options, cuda_as_cpu=cuda_as_cpu)
+    finally:
+        session.release_device()
+
+
+def _check(argv: Sequence[str]) -> None:
+    if (argv[:1] == ["-m"] and len(argv) > 1) or (argv and Path(argv[0]).exists()):
+        return
+    raise UsageError(
+        "bad-option",
+        where="kperfir run",
+        found=" ".join(argv) + (", which does not exist" if argv and argv[0] != "-m" else "") or "nothing",
+        expected="a Python script, or -m and a module",
+        fix="kperfir run [options] script.py [arguments of the script]",
+    )
+
+
+def _run(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool) -> int:
+    is_module = argv[0] == "-m"
+    arguments = list(argv[1:] if is_module else argv)
     with _as_main_program(arguments, is_module=is_module), _pretended_cuda(options, cuda_as_cpu=cuda_as_cpu):
         return _exit_code_of(arguments[0], is_module=is_module)
 
