@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kperfir.runtime.simt import FinishedLaunch
-    from support.launch import ProfiledRun
+    from support.launch import ProfiledRun, Run
 
 # The 32-bit clock: stamps. Anchors are 64-bit reads, and so are clock reads that a kernel's author asks for.
 STAMP = re.compile(r"\bmov\.[bu]32\b.*%clock;?$")
@@ -164,3 +164,12 @@ def _assert_same_lines(issued: pd.DataFrame, expected: np.ndarray, what: str) ->
     named = issued["line"].to_numpy()
     wrong = (named != expected) & (named > 0)
     assert not wrong.any(), f"{what}: source lines differ: {issued[wrong].drop_duplicates('pc').to_dict('records')}"
+
+
+def spans_of(run: Run, *words: str, cta: int = 0) -> list[tuple[int, int]]:
+    """Issue and completion of every instruction of a CTA whose text has all the words, as the device logged them."""
+    log = run.launch.result.log
+    texts = [text for text, *_ in run.launch.kernel.module.instructions]
+    matches = np.array([all(word in text for word in words) for text in texts])
+    mine = matches[log["pc"]] & (log["cta"] == cta)
+    return sorted(zip(log["issue"][mine].tolist(), log["complete"][mine].tolist(), strict=True))

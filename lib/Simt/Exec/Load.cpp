@@ -35,6 +35,7 @@ public:
     ControlFlow flow = buildControlFlow(kernel);
     Lowering lowering(kernel, flow, layout, *program, isa);
     lowering.run();
+    joinHalves(lowering.ops, lowering.blocks, lowering.registers, isa);
     Allocation allocation =
         allocateRegisters(lowering.ops, lowering.blocks, lowering.registers);
     program->numRows = std::max(allocation.numRows, 1u);

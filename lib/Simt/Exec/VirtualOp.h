@@ -48,6 +48,11 @@ struct Allocation {
   uint32_t pressure = 0; // most 32-bit registers alive at a time
 };
 
+/// Give the whole of registers that are taken apart only to be joined again a
+/// register of its own, and drop the moves that it takes.
+void joinHalves(std::vector<VirtualOp> &ops, std::vector<VirtualBlock> &blocks,
+                std::vector<VirtualRegister> &registers, HostIsa isa);
+
 /// Give every virtual register rows by linear scan over its live interval, and
 /// write them into the ops. A destination takes the very rows of a source of
 /// equal size that dies there, if the op only touches registers; otherwise the

@@ -38,7 +38,9 @@ uint64_t MemorySystem::transferDram(uint64_t line, unsigned sectors,
   return (free - channelTicks) / kTicksPerCycle;
 }
 
-Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle) {
+Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle,
+                                     uint64_t &free) {
+  free = cycle;
   if (Cache::Line *line = l2.find(address))
     return *line;
   Cache::Line evicted;
@@ -46,7 +48,7 @@ Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle) {
   Cache::Line &line = l2.allocate(address, evicted, evictedLine);
   if (evicted.dirty) {
     auto sectors = static_cast<unsigned>(std::popcount(evicted.dirty));
-    transferDram(evictedLine, sectors, cycle);
+    free = std::max(cycle, transferDram(evictedLine, sectors, cycle));
     stats.dramWriteBytes += sectors * kSectorBytes;
   }
   return line;
@@ -54,7 +56,8 @@ Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle) {
 
 uint64_t MemorySystem::fetch(uint64_t address, uint8_t sectors,
                              uint64_t cycle) {
-  Cache::Line &line = contentOf(address, cycle);
+  uint64_t free; // What is evicted waits elsewhere: data comes in meanwhile.
+  Cache::Line &line = contentOf(address, cycle, free);
   uint8_t missing = line.missing(sectors);
   auto present = static_cast<uint8_t>(sectors & ~missing);
   stats.l2SectorHits += static_cast<unsigned>(std::popcount(present));
@@ -82,11 +85,14 @@ uint64_t MemorySystem::write(uint64_t address, uint8_t sectors,
   stats.l2SectorWrites += count;
   uint64_t served = enterSlice(address, arrival, count * sliceTicks);
   // Bytes are masked in L2: a partial write does not fetch the sector.
-  Cache::Line &line = contentOf(address, served);
+  // What is evicted leaves first, so that DRAM bounds a kernel that only
+  // stores.
+  uint64_t accepted;
+  Cache::Line &line = contentOf(address, served, accepted);
   line.dirty |= sectors;
   if (uint8_t missing = line.missing(sectors))
-    line.arrive(missing, served, served);
-  return served + l2Latency;
+    line.arrive(missing, accepted, accepted);
+  return accepted + l2Latency;
 }
 
 uint64_t MemorySystem::atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
@@ -96,7 +102,8 @@ uint64_t MemorySystem::atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
   uint64_t served =
       enterSlice(line, arrival, count * sliceTicks + lanes * atomicTicks);
   uint64_t done = fetch(line, sectors, served);
-  contentOf(line, served).dirty |= sectors;
+  uint64_t free;
+  contentOf(line, served, free).dirty |= sectors;
   return done + l2Latency;
 }
 

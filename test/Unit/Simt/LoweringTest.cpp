@@ -312,4 +312,61 @@ TEST(Lowering, SameTextGivesTheSameProgram) {
   EXPECT_EQ(a->pool, b->pool);
 }
 
+// --- registers taken apart only to be joined again ---------------------------
+
+constexpr const char *kHalvesInALoop = R"(
+    mov.b32 {%h1, %h2}, %r1;
+  loop:
+    mov.b32 %r2, {%h1, %h2};
+    add.u32 %r3, %r2, %r3;
+    ld.shared.u32 %r4, [%r5];
+    mov.b32 {%h1, %h2}, %r4;
+    @%p1 bra loop;
+    ret;)";
+
+TEST(JoinHalves, WholeStaysInOneRegisterOverALoop) {
+  auto program = load(kHalvesInALoop);
+  EXPECT_THAT(opcodes(*program),
+              ElementsAre(Opcode::Mov, Opcode::Add, Opcode::Ld, Opcode::Bra,
+                          Opcode::Ret));
+  EXPECT_EQ(program->ops[1].src[0], program->ops[0].dst[0]);
+  EXPECT_EQ(program->ops[2].dst[0], program->ops[0].dst[0]);
+  EXPECT_EQ(program->ops[3].imm, 1);
+}
+
+TEST(JoinHalves, BothSizes) {
+  auto program = load("mov.b64 {%r1, %r2}, %rd1; mov.b64 %rd2, {%r1, %r2}; "
+                      "add.u64 %rd3, %rd2, %rd1; ret;");
+  EXPECT_THAT(opcodes(*program), ElementsAre(Opcode::Add, Opcode::Ret));
+  EXPECT_EQ(program->ops[0].src[0], program->ops[0].src[1]);
+}
+
+TEST(JoinHalves, LeavesHalvesThatAreUsedOtherwise) {
+  std::vector<std::string> others = {
+      "mov.b32 %r2, {%h2, %h1};",                        // swapped
+      "mov.b32 %r2, {%h1, %h2}; add.u16 %h3, %h1, %h2;", // read
+      "mov.b32 %r2, {%h1, %h3};",                        // with another
+      "mov.u16 %h1, 7; mov.b32 %r2, {%h1, %h2};",        // written
+      "@%p1 mov.b32 %r2, {%h1, %h2};",                   // guarded
+  };
+  for (const std::string &other : others) {
+    auto program = load("mov.b32 {%h1, %h2}, %r1; " + other + " ret;");
+    EXPECT_EQ(program->ops[0].opcode, Opcode::Unpack) << other;
+  }
+}
+
+TEST(JoinHalves, KeepsAMoveWhoseValueMustOutliveItsSource) {
+  // The second unpack replaces the whole while %r2 is still to be read.
+  auto program = load(R"(
+    mov.b32 {%h1, %h2}, %r1;
+    mov.b32 %r2, {%h1, %h2};
+    mov.b32 {%h1, %h2}, %r3;
+    mov.b32 %r4, {%h1, %h2};
+    add.u32 %r5, %r2, %r4;
+    add.u32 %r6, %r1, %r3;
+    ret;)");
+  auto found = opcodes(*program);
+  EXPECT_EQ(std::count(found.begin(), found.end(), Opcode::Mov), 3);
+}
+
 } // namespace

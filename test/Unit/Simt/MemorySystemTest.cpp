@@ -50,6 +50,20 @@ TEST(MemorySystem, WritesAreWrittenBackWhenEvicted) {
   EXPECT_EQ(system.statistics().dramWriteBytes, written - chip.l2Bytes);
 }
 
+TEST(MemorySystem, WritesAreAcceptedAsFastAsDramTakesWhatTheyEvict) {
+  Chip chip = test::chip();
+  chip.l2Bytes = 64 * 1024;
+  MemorySystem system(chip);
+  constexpr uint64_t kLines = 1 << 16;
+  uint64_t last = 0;
+  for (uint64_t line = 0; line < kLines; ++line)
+    last = std::max(last, system.write(line, 0xF, 0));
+  double bytesPerCycle = double(kLines) * kLineBytes / double(last);
+  double expected = chip.dramBytesPerSecond / (chip.clockMhz * 1e6);
+  EXPECT_LT(bytesPerCycle, expected * 1.02); // The end stays in L2.
+  EXPECT_GT(bytesPerCycle, expected * 0.85);
+}
+
 TEST(MemorySystem, AtomicsOfOneSectorQueue) {
   Chip chip = test::chip();
   MemorySystem system(chip);
