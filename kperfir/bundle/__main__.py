@@ -120,7 +120,7 @@ def _isolated(options: argparse.Namespace, bundle: Bundle, number: int, arch: in
     found = options.folder / RESULTS / _ROWS_FILE
     found.unlink(missing_ok=True)
     # Of a zip application argv[0] is the file; else this is a module of an installed package.
-    program = [sys.argv[0]] if sys.argv[0].endswith(".pyz") else ["-m", "kperfir.bundle"]
+    program = [sys.argv[0]] if sys.argv[0].endswith(".pyz") else ["-P", "-m", "kperfir.bundle"]
     settings = ["--device", options.device, "--index", str(options.index), "--repeat", str(options.repeat)]
     command = [sys.executable, *program, str(options.folder), *settings, "--only", str(number)]
     try:

@@ -130,7 +130,7 @@ class _Recorder:
         file = function.fn.__code__.co_filename if function is not None else ""
         if self.benchmarks.active or 0 in grid or not self._options.selects(name, file):
             return None
-        number, self._seen[name] = self._seen[name], self._seen[name] + 1
+        number, self._seen[compiled.hash] = self._seen[compiled.hash], self._seen[compiled.hash] + 1
         if not self._options.first_launch <= number < self._options.first_launch + self._options.launches:
             return None
         try:

@@ -135,6 +135,14 @@ def test_launch_that_cannot_be_run_by_itself_is_left_out_with_its_reason(run_pyt
     assert [bundle.kernels[launch.kernel].name for launch in bundle.launches] == ["vadd"]
 
 
+def test_configurations_of_a_kernel_are_kernels_of_their_own(run_python: RunPython, tmp_path: Path) -> None:
+    script = SCRIPT + "    workload.launch(workload.arguments())\n"  # Each twice, of which one is kept.
+    names = ["matmul_fp16", "matmul_fp16_small"]
+    done = create(run_python, tmp_path, names, "--targets", "sm_80", script=script)
+    assert done.returncode == 0, done.stderr
+    assert [launch.kernel for launch in read_bundle(tmp_path / "kit").launches] == [0, 1]
+
+
 def test_wrong_requests_are_told(run_python: RunPython, tmp_path: Path) -> None:
     nothing = create(run_python, tmp_path, [], "--targets", "sm_80")
     assert nothing.returncode == 1

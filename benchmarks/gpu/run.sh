@@ -1,0 +1,22 @@
+#!/bin/sh
+# The GPU kit. Without arguments, where kperfir is built: makes build/gpu-kit. With a folder, where the GPU is: runs it.
+#
+#   benchmarks/gpu/run.sh                 makes the kit (about two minutes)
+#   benchmarks/gpu/run.sh build/gpu-kit   runs it (Python, NumPy and the CUDA driver; less than two minutes)
+#   kperfir bundle collect build/gpu-kit  the .kpf file, where kperfir is
+#
+# The table answers: are results equal, does a warp-specialised kernel end, what does recording cost. The .kpf file
+# answers: what a timeline looks like, how well clocks fit the global timer. docs/gpu-findings.md keeps the answers.
+set -eu
+cd "$(dirname "$0")/../.."
+if [ $# -eq 0 ]; then
+  kit=build/gpu-kit
+  rm -rf "$kit"
+  TRITON_DEFAULT_FP_FUSION=1 PYTHONPATH=test .venv/bin/kperfir bundle create -o "$kit" --chip h100 --targets sm_90,sm_100 \
+    benchmarks/gpu/launches.py hopper
+  TRITON_DEFAULT_FP_FUSION=1 PYTHONPATH=test .venv/bin/kperfir bundle create -o "$kit-sm80" --chip a100 --targets sm_80 \
+    benchmarks/gpu/launches.py ampere
+  echo "next, where the GPU is: benchmarks/gpu/run.sh $kit (sm_80: $kit-sm80)"
+else
+  exec "${PYTHON:-python3}" "$1/run.pyz" "$1"
+fi
