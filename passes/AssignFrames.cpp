@@ -11,6 +11,7 @@
 #include "passes/RegionKinds.h"
 #include "passes/RegionTree.h"
 #include "passes/SourceNames.h"
+#include "passes/Unverified.h"
 
 #include "Record/RecordLayout.h"
 
@@ -217,7 +218,7 @@ Attribute describe(const RecordedRegion &region, OpBuilder &builder) {
   return builder.getDictionaryAttr(fields);
 }
 
-struct AssignFrames : impl::AssignFramesBase<AssignFrames> {
+struct AssignFrames : Unverified<impl::AssignFramesBase<AssignFrames>> {
   explicit AssignFrames(uint32_t maxSlots) : maxSlots(maxSlots) {}
 
   void runOnOperation() override {
@@ -257,6 +258,7 @@ struct AssignFrames : impl::AssignFramesBase<AssignFrames> {
       regions.push_back(describe(region, builder));
     module->setAttr("kperf.regions", builder.getArrayAttr(regions));
     module->setAttr("kperf.frames", builder.getArrayAttr(frames.getFrames()));
+    leaveToNextVerifier();
   }
 
   void encloseKernel(FunctionOpInterface kernel) {

@@ -11,6 +11,7 @@
 #include "passes/ForeignOps.h"
 #include "passes/Options.h"
 #include "passes/TargetLowering.h"
+#include "passes/Unverified.h"
 #include "passes/WarpState.h"
 
 #include "Dialect/KPerfGPU/KPerfGPU.h"
@@ -197,7 +198,7 @@ private:
 };
 
 struct ConvertKPerfGPUToLLVM
-    : impl::ConvertKPerfGPUToLLVMBase<ConvertKPerfGPUToLLVM> {
+    : Unverified<impl::ConvertKPerfGPUToLLVMBase<ConvertKPerfGPUToLLVM>> {
   explicit ConvertKPerfGPUToLLVM(std::string target)
       : target(std::move(target)) {}
 
@@ -228,6 +229,7 @@ struct ConvertKPerfGPUToLLVM
       if (failed(RegionLowering(*region, recording).run()))
         return signalPassFailure();
     module->removeAttr("kperf.plan");
+    leaveToNextVerifier();
   }
 
   std::string target;

@@ -11,6 +11,7 @@
 #include "passes/RegionKinds.h"
 #include "passes/RegionPolicy.h"
 #include "passes/SourceNames.h"
+#include "passes/Unverified.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -165,10 +166,6 @@ private:
     return stamps;
   }
 
-  static bool isLoop(Operation *op) {
-    return isNamed(op, "scf.for") || isNamed(op, "scf.while");
-  }
-
   /// The last operation of the region that begins at `op`; null if none does.
   static Operation *findEnd(Operation *op, const RegionPolicy &kept) {
     std::optional<Kind> kind = classifyOp(op);
@@ -265,7 +262,7 @@ private:
   SmallVector<std::string> notes;
 };
 
-struct InsertRegions : impl::InsertRegionsBase<InsertRegions> {
+struct InsertRegions : Unverified<impl::InsertRegionsBase<InsertRegions>> {
   InsertRegions(SmallVector<std::string> regions, uint32_t budget)
       : regions(std::move(regions)), budget(budget) {}
 
@@ -284,6 +281,7 @@ struct InsertRegions : impl::InsertRegionsBase<InsertRegions> {
     Inserter inserter(policy, budget, *kernel);
     inserter.run();
     addNotes(module, inserter.getNotes());
+    leaveToNextVerifier();
   }
 
   SmallVector<std::string> regions;

@@ -10,6 +10,7 @@
 #include "passes/Options.h"
 #include "passes/RegionKinds.h"
 #include "passes/ScopeTags.h"
+#include "passes/Unverified.h"
 
 namespace mlir::kperf {
 #define GEN_PASS_DEF_INSERTSCOPES
@@ -111,7 +112,7 @@ void insertMark(Operation *standIn, const SourceMark &mark) {
   standIn->erase();
 }
 
-struct InsertScopes : impl::InsertScopesBase<InsertScopes> {
+struct InsertScopes : Unverified<impl::InsertScopesBase<InsertScopes>> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<FunctionOpInterface> kernel = findKernel(module);
@@ -133,6 +134,7 @@ struct InsertScopes : impl::InsertScopesBase<InsertScopes> {
       else
         standIn->erase();
     }
+    leaveToNextVerifier();
     if (!tags.found())
       return;
     ScopeInserter(tags).run(kernel->getFunctionBody(), {});

@@ -21,6 +21,7 @@ namespace mlir::kperf {
 
 using OptionTexts = ArrayRef<std::string>;
 
+std::unique_ptr<Pass> createKeepModule(OptionTexts texts);
 std::unique_ptr<Pass> createListOperations(OptionTexts texts);
 std::unique_ptr<Pass> createInsertAt(OptionTexts texts);
 std::unique_ptr<Pass> createRunPolicy(OptionTexts texts);
@@ -38,7 +39,7 @@ struct PassEntry {
   std::unique_ptr<Pass> (*create)(OptionTexts);
 };
 
-constexpr size_t kPassCount = 10;
+constexpr size_t kPassCount = 11;
 
 /// All passes, in the order in which a kernel goes through them.
 ArrayRef<PassEntry> listPasses();

@@ -27,6 +27,26 @@ def DropScopes : Pass<"kperf-drop-scopes", "::mlir::ModuleOp"> {
   }];
 }
 
+def KeepModule : Pass<"kperf-keep-module", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createKeepModule({})";
+  let summary = "Keep a kernel as it is without records, and go back to it";
+  let description = [{
+    A compile that fails because of kperfir starts over from the kernel that was
+    kept, in the same module, whatever became of that meanwhile.
+
+    Options:
+    * `action` (default `keep`): `keep` makes a copy and changes nothing;
+      `restore` replaces the module by the copy; `forget` drops it.
+
+    Where `keep` finds records already, it leaves the dialect that they are of,
+    `kperf_gpu` or `proton`, in `kperf.records`:
+    ```mlir
+    module attributes {kperf.records = "proton"} {
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
+}
+
 def InsertScopes : Pass<"kperf-insert-scopes", "::mlir::ModuleOp"> {
   let constructor = "::mlir::kperf::createInsertScopes({})";
   let summary = "Put records around the scopes of the user's source";

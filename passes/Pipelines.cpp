@@ -14,6 +14,7 @@ using namespace mlir::kperf;
 ArrayRef<PassEntry> kperf::listPasses() {
   static constexpr PassEntry entries[] = {
       {"kperf-drop-scopes", createDropScopes},
+      {"kperf-keep-module", createKeepModule},
       {"kperf-insert-scopes", createInsertScopes},
       {"kperf-list-operations", createListOperations},
       {"kperf-insert-at", createInsertAt},

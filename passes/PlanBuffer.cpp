@@ -11,6 +11,7 @@
 #include "passes/ForeignOps.h"
 #include "passes/LayoutJson.h"
 #include "passes/Options.h"
+#include "passes/Unverified.h"
 
 #include "Dialect/KPerfGPU/KPerfGPU.h"
 #include "Record/RecordLayout.h"
@@ -64,7 +65,7 @@ uint32_t findSharedLimit(StringRef target) {
       .Default(49152);
 }
 
-struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
+struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
   explicit PlanBuffer(PlanBufferOptions options)
       : options(std::move(options)) {}
 
@@ -96,6 +97,7 @@ struct PlanBuffer : impl::PlanBufferBase<PlanBuffer> {
     module->removeAttr("kperf.notes");
     module->removeAttr("kperf.flows");
     allocateScratch(*kernel, *plan);
+    leaveToNextVerifier();
   }
 
   /// Which CTAs, SMs and warps record.

@@ -2,14 +2,10 @@
 
 #include "passes/RegionEnds.h"
 
-#include "passes/ForeignOps.h"
+#include "passes/RegionKinds.h"
 
 using namespace mlir;
 using namespace mlir::kperf;
-
-static bool isLoop(Operation &op) {
-  return isNamed(&op, "scf.for") || isNamed(&op, "scf.while");
-}
 
 /// The record next to a loop that belongs to it, or the loop.
 static Operation *includeRecord(Operation *loop, Operation *neighbour) {
@@ -58,7 +54,7 @@ static void leaveOutEndedRegions(Stretch &stretch) {
 }
 
 std::optional<Stretch> kperf::findPrologue(Block &block) {
-  auto loop = llvm::find_if(block, isLoop);
+  auto loop = llvm::find_if(block, [](Operation &op) { return isLoop(&op); });
   if (!block.isEntryBlock() || loop == block.end())
     return std::nullopt;
   Stretch stretch{&block.front(), includeRecord(&*loop, loop->getPrevNode()),
@@ -70,7 +66,8 @@ std::optional<Stretch> kperf::findPrologue(Block &block) {
 }
 
 std::optional<Stretch> kperf::findEpilogue(Block &block) {
-  auto loop = llvm::find_if(llvm::reverse(block), isLoop);
+  auto loop = llvm::find_if(llvm::reverse(block),
+                            [](Operation &op) { return isLoop(&op); });
   if (block.getNumSuccessors() != 0 || loop == block.rend())
     return std::nullopt;
   Operation *last = includeRecord(&*loop, loop->getNextNode());

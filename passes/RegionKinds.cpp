@@ -127,6 +127,10 @@ bool kperf::isTransparent(Operation *op) {
   return llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
 }
 
+bool kperf::isLoop(Operation *op) {
+  return isNamed(op, "scf.for") || isNamed(op, "scf.while");
+}
+
 bool kperf::isControlFlow(Operation *op) {
   StringRef name = op->getName().getStringRef();
   return name.starts_with("scf.") || name == "ttg.warp_specialize";

@@ -24,6 +24,8 @@ bool continuesRegion(Kind kind, Operation *next);
 /// scalars, and changes of view. Such operations do not separate records.
 bool isTransparent(Operation *op);
 
+bool isLoop(Operation *op);
+
 /// True if control flows through regions of `op`.
 bool isControlFlow(Operation *op);
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import hold_output
 from kperfir.compile.custom_passes import run_passes
-from kperfir.compile.pipeline import add_passes, parse_pipeline
+from kperfir.compile.pipeline import parse_pipeline
 from kperfir.compile.plugin import load_plugin
 from kperfir.errors import UsageError
 
@@ -147,21 +147,18 @@ def _run_passes(path: Path, context: Any, options: OptOptions, said: list[str]) 
 
     module = ir.parse_mlir_module(str(path), context)
     module.context = context
-    if options.passes and not (options.print_after_all or options.timing):
-        manager = ir.pass_manager(context)
-        add_passes(manager, options.passes)
-        manager.run(module, "kperfir opt")
-    elif options.passes:
-        _run_one_by_one(module, options, said)
+    _run_one_by_one(module, options, said)
     return _print(module, options)
 
 
 def _run_one_by_one(module: Any, options: OptOptions, said: list[str]) -> None:
-    """Run each pass by itself, and say what it did. The time is of the pass and the verifier after it."""
+    """Run each pass by itself, verify what it made, and say what it did. The time is without the verifier."""
     for call in parse_pipeline(options.passes):
         start = time.perf_counter()
         run_passes(module, str(call))
         milliseconds = 1e3 * (time.perf_counter() - start)
+        if not module.verify():
+            raise RuntimeError(f"{call} left a module that is not valid")
         if options.print_after_all:
             said.append(f"// after {call}\n{_print(module, options)}\n")
         if options.timing:

@@ -169,7 +169,6 @@ class Compilation:
         self.custom = hook.front_end.custom or custom.current()
         self._plain = dict(stages)
         self._module: Any = None  # The instrumented module, if there is one.
-        self._pristine = ""  # Text of the module before that.
         self._kernel = ""
         self._reason = ""
         self._products: dict[str, Any] = {}
@@ -236,13 +235,14 @@ class Compilation:
         self._kernel = module.get_entry_func_name()
         if not self._is_selected(module):
             return module
-        self._pristine = module.str()
-        if "kperf_gpu.init" in self._pristine:
+        run_passes(module, "kperf-keep-module")
+        found = module.get_operation().get_str_attr("kperf.records")
+        if found == "kperf_gpu":
             # A .ttgir that was written while kperfir was active.
             self._module = module
             return module
-        if "proton.record" in self._pristine:
-            return self._give_up(PROTON, module.context)
+        if found == "proton":
+            return self._give_up(PROTON, module)
         if self.hides_scopes:
             warn(
                 f"the scopes of {self._kernel} are not recorded while TRITON_DISABLE_LINE_INFO is set: "
@@ -252,7 +252,7 @@ class Compilation:
         self._module, failure = attempt(lambda: instrument(module, self.hook.pipelines.ttgir, self.custom))
         if failure is None:
             return module
-        return self._give_up(failure, module.context)
+        return self._give_up(failure, module)
 
     def _run_llir(self, module: Any, metadata: dict[str, Any]) -> Any:
         if module is not self._module and not self._reason:
@@ -276,8 +276,9 @@ class Compilation:
         if failure is None:
             metadata.update(trial)
             self._products = products
+            run_passes(module, "kperf-keep-module{action=forget}")
             return products["llir"]
-        plain = self._give_up(failure, module.context)
+        plain = self._give_up(failure, module)
         metadata[REASON_KEY] = self._reason
         return self._plain["llir"](plain, metadata)
 
@@ -286,12 +287,11 @@ class Compilation:
             return self._products[name]
         return self._plain[name](source, metadata)
 
-    def _give_up(self, reason: str, context: Any) -> Any:
+    def _give_up(self, reason: str, module: Any) -> Any:
         self._module = None
         self._reason = reason
         announce(self._kernel, reason)
-        plain = parse_module(self._pristine, context)
-        return run_passes(plain, "kperf-drop-scopes") if "kperf." in self._pristine else plain
+        return run_passes(module, "kperf-keep-module{action=restore},kperf-drop-scopes")
 
 
 _hooks: list[TritonHook] = []

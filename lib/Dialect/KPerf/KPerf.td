@@ -27,6 +27,10 @@ def KPerf_Dialect : Dialect {
     it, closes it.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// What `kperf-keep-module` keeps.
+    ::mlir::OwningOpRef<::mlir::Operation *> keptModule;
+  }];
 }
 
 class KPerf_Op<string mnemonic, list<Trait> traits = []>

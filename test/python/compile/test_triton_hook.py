@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from triton.backends.nvidia import compiler as nvidia
 from kernels.cases import CASES
 from kperfir.compile import attempt as attempt_module
 from kperfir.compile import triton_hook
+from kperfir.compile.custom_passes import run_passes
+from kperfir.compile.plugin import load_plugin
 from kperfir.config import resolve
 from kperfir.errors import KPerfWarning, UsageError
 
@@ -275,3 +278,17 @@ def test_nothing_is_warned_of_when_all_goes_well():
         warnings.simplefilter("always")
         assert layout_of(compile_kernel())
     assert caught == []
+
+
+def test_context_may_die_with_the_kernel_that_it_keeps():
+    from triton._C.libtriton import ir
+
+    load_plugin()
+    context = ir.context()
+    ir.load_dialects(context)
+    module = attempt_module.parse_module(
+        "tt.func public @k(%p: !tt.ptr<f32>) {\n  %x = tt.load %p : !tt.ptr<f32>\n  tt.return\n}", context
+    )
+    run_passes(module, "kperf-keep-module,kperf-insert-regions")
+    del module, context
+    gc.collect()
