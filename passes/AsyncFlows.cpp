@@ -3,6 +3,8 @@
 #include "passes/AsyncFlows.h"
 
 #include "passes/ForeignOps.h"
+#include "passes/MemoryViews.h"
+#include "passes/RegionKinds.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -22,7 +24,7 @@ enum class Role {
   Wait,         // For all but so many groups.
   BarrierIssue, // Completes on a barrier.
   BarrierWait,
-  Memory, // Where barriers and buffers are allocated.
+  Memory, // Where a barrier is allocated says which executions count apart.
 };
 
 struct Part {
@@ -57,8 +59,7 @@ static Part findPart(Operation *op) {
               "ttng.tc_gen5_commit"},
              {Role::BarrierIssue, ""})
       .Case("ttng.wait_barrier", {Role::BarrierWait, ""})
-      .Cases({"ttg.local_alloc", "ttng.tmem_alloc"}, {Role::Memory, ""})
-      .Default({});
+      .Default({isAllocation(op) ? Role::Memory : Role::None, ""});
 }
 
 bool kperf::isAsync(Operation *op) { return findPart(op).role != Role::None; }
@@ -68,52 +69,29 @@ static int32_t getCount(Operation *op, StringRef name) {
   return attribute ? static_cast<int32_t>(attribute.getInt()) : 0;
 }
 
-/// A view of memory: no tensor, but a type with a shape.
-static ShapedType getMemory(Value value) {
-  if (isa<RankedTensorType>(value.getType()))
-    return {};
-  return dyn_cast<ShapedType>(value.getType());
+static bool isTrue(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto constant = op ? op->getAttrOfType<IntegerAttr>("value") : IntegerAttr();
+  return constant && !constant.getValue().isZero();
 }
 
-static bool isBarrier(Value value) {
-  ShapedType type = getMemory(value);
-  return type && type.getElementType().isInteger(64);
+/// Whether `op` may do nothing where it executes: predicates of what happens to
+/// a barrier come behind it.
+static bool isPredicated(Operation *op) {
+  auto behind = llvm::make_range(llvm::find_if(op->getOperands(), isBarrier),
+                                 op->operand_end());
+  return llvm::any_of(behind, [](Value operand) {
+    return operand.getType().isInteger(1) && !isTrue(operand);
+  });
 }
 
-/// What a block argument or the result of a loop is at first.
-static Value findIncoming(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    Operation *parent = argument.getOwner()->getParentOp();
-    unsigned index = argument.getArgNumber();
-    if (isNamed(parent, "scf.for") && index > 0)
-      return parent->getOperand(index + 2); // Bounds and step come first.
-    if (isNamed(parent, "scf.while") && index < parent->getNumOperands())
-      return parent->getOperand(index);
-    if (isNamed(parent, "ttg.warp_specialize.partitions")) {
-      Operation *around = parent->getParentOp();
-      Operation *holder = parent->getNumOperands() ? parent : around;
-      if (index < holder->getNumOperands())
-        return holder->getOperand(index);
-    }
-    return {};
-  }
-  auto result = cast<OpResult>(value);
-  if (isNamed(result.getOwner(), "scf.for"))
-    return result.getOwner()->getOperand(result.getResultNumber() + 3);
-  return {};
-}
-
-/// The allocation that a view is of, or null.
-static Operation *findAllocation(Value value) {
-  for (unsigned step = 0; value && step < 64; ++step) {
-    Operation *op = value.getDefiningOp();
-    if (op && findPart(op).role == Role::Memory)
-      return op;
-    bool isView = op && op->getNumOperands() > 0 &&
-                  op->getName().getStringRef().contains(".memdesc_");
-    value = isView ? op->getOperand(0) : findIncoming(value);
-  }
-  return nullptr;
+/// Loops around `op` that are not around `outside`.
+static unsigned countLoops(Operation *op, Operation *outside) {
+  unsigned loops = 0;
+  for (Operation *up = op->getParentOp(); up && !up->isAncestor(outside);
+       up = up->getParentOp())
+    loops += isLoop(up);
+  return loops;
 }
 
 namespace {
@@ -124,7 +102,8 @@ public:
              function_ref<bool(uint32_t)> isOwnRegion)
       : operations(operations), isOwnRegion(isOwnRegion) {
     for (PlacedOp placed : operations)
-      regionOf[placed.op] = placed.region;
+      if (placed.region)
+        regionOf[placed.op] = *placed.region;
   }
 
   SmallVector<Flow> run() {
@@ -133,11 +112,14 @@ public:
     for (PlacedOp placed : operations)
       if (findPart(placed.op).role == Role::BarrierWait)
         addWait(placed);
+    if (!operations.empty())
+      leaveOutCallees(operations.front().op);
     SmallVector<Flow> flows;
     for (auto &[queue, flow] : groups)
       flows.push_back(flow);
     for (auto &[key, flow] : barriers)
-      flows.push_back(flow);
+      if (knowsBarriers)
+        flows.push_back(flow);
     llvm::erase_if(flows, [](const Flow &flow) {
       return !flow.isValid || flow.issue.empty() || flow.wait.empty();
     });
@@ -171,20 +153,26 @@ private:
   /// Adds to what one execution of the region does.
   void note(Flow &flow, llvm::MapVector<uint32_t, int32_t> Flow::*side,
             PlacedOp placed, int32_t count) {
-    flow.isValid &= isOwnRegion(placed.region);
     if (flow.via.empty())
       flow.via = "commit_group";
-    (flow.*side)[placed.region] += count;
+    if (isOwn(flow, placed))
+      (flow.*side)[*placed.region] += count;
+  }
+
+  bool isOwn(Flow &flow, PlacedOp placed) {
+    flow.isValid &= placed.region && isOwnRegion(*placed.region);
+    return flow.isValid;
   }
 
   /// Of several waits in one region, the one for most groups counts.
   void addGroupWait(StringRef queue, PlacedOp placed) {
     Flow &flow = groups[queue];
+    if (!isOwn(flow, placed))
+      return;
     int32_t pending = getCount(placed.op, "num") + // One of the two is there.
                       getCount(placed.op, "pendings");
-    auto [known, isNew] = flow.wait.insert({placed.region, pending});
+    auto [known, isNew] = flow.wait.insert({*placed.region, pending});
     known->second = std::min(known->second, pending);
-    flow.isValid &= isOwnRegion(placed.region);
   }
 
   void addIssue(PlacedOp placed) {
@@ -192,11 +180,7 @@ private:
     for (Value operand : placed.op->getOperands())
       if (getMemory(operand) && !isBarrier(operand))
         buffer = findAllocation(operand); // The last one: what is written.
-    for (Value operand : placed.op->getOperands()) {
-      Operation *barrier =
-          isBarrier(operand) ? findAllocation(operand) : nullptr;
-      if (!barrier)
-        continue;
+    for (Operation *barrier : listBarriers(placed.op)) {
       Flow &flow = barriers[{barrier, buffer}];
       flow.via = "mbarrier";
       ArrayRef<int64_t> shape = getMemory(barrier->getResult(0)).getShape();
@@ -204,17 +188,51 @@ private:
       if (auto region = regionOf.find(barrier); region != regionOf.end())
         flow.scope = static_cast<int32_t>(region->second);
       note(flow, &Flow::issue, placed, 1);
+      flow.isValid &= isCounted(placed.op, barrier);
     }
   }
 
   void addWait(PlacedOp placed) {
-    for (Value operand : placed.op->getOperands()) {
-      Operation *barrier =
-          isBarrier(operand) ? findAllocation(operand) : nullptr;
+    for (Operation *barrier : listBarriers(placed.op))
       for (auto &[key, flow] : barriers)
-        if (barrier && key.first == barrier)
+        if (key.first == barrier) {
           note(flow, &Flow::wait, placed, 1);
+          flow.isValid &= isCounted(placed.op, barrier);
+        }
+  }
+
+  /// Allocations of the barriers that `op` uses.
+  SmallVector<Operation *> listBarriers(Operation *op) {
+    SmallVector<Operation *> allocations;
+    for (Value operand :
+         llvm::make_filter_range(op->getOperands(), isBarrier)) {
+      Operation *barrier = findAllocation(operand);
+      knowsBarriers &= barrier != nullptr;
+      if (barrier)
+        allocations.push_back(barrier);
     }
+    return allocations;
+  }
+
+  /// Triton's pipeliner predicates the last iterations of a loop off. Of a loop
+  /// in a loop they are not the last ones.
+  static bool isCounted(Operation *op, Operation *barrier) {
+    return !isPredicated(op) || countLoops(op, barrier) < 2;
+  }
+
+  /// Functions that are called have no records, but the same queues.
+  void leaveOutCallees(Operation *inKernel) {
+    auto kernel = inKernel->getParentOfType<FunctionOpInterface>();
+    kernel->getParentOp()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      Part part = findPart(op);
+      if (op == kernel)
+        return WalkResult::skip();
+      if (part.role == Role::BarrierIssue || part.role == Role::BarrierWait)
+        knowsBarriers = false;
+      else if (!part.queue.empty())
+        groups[part.queue].isValid = false;
+      return WalkResult::advance();
+    });
   }
 
   ArrayRef<PlacedOp> operations;
@@ -222,6 +240,7 @@ private:
   DenseMap<Operation *, uint32_t> regionOf;
   llvm::MapVector<StringRef, Flow> groups; // In program order.
   llvm::MapVector<Key, Flow> barriers;
+  bool knowsBarriers = true; // Of every operation, which one it uses.
 };
 
 } // namespace

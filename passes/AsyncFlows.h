@@ -18,12 +18,14 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Operation.h"
 
+#include <optional>
+
 namespace mlir::kperf {
 
-/// An operation and the innermost region that it is in.
+/// An operation and the innermost region that it is in, if it is in any.
 struct PlacedOp {
   Operation *op;
-  uint32_t region;
+  std::optional<uint32_t> region;
 };
 
 /// True for operations that take part in a flow.
@@ -31,8 +33,11 @@ bool isAsync(Operation *op);
 
 /// The flows of a kernel, each a dictionary of `via`, `slots`, `scope` (region
 /// whose executions count separately, or -1), and `issue` and `wait`: pairs of
-/// a region and a count, flat. `operations` are all for which `isAsync` holds;
-/// flows with one that has no region of its own are left out.
+/// a region and a count, flat. `operations` are all of the kernel for which
+/// `isAsync` holds. Left out are flows that counting cannot follow: with an
+/// operation that has no region of its own, or is in a function that is called;
+/// of barriers where it is not known which one an operation uses; with an
+/// operation that is predicated in an inner loop.
 ArrayAttr findFlows(ArrayRef<PlacedOp> operations,
                     function_ref<bool(uint32_t region)> isOwnRegion,
                     Builder &builder);

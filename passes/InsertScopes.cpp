@@ -123,7 +123,7 @@ struct InsertScopes : Unverified<impl::InsertScopesBase<InsertScopes>> {
     module->walk([&](Operation *op) {
       if (std::optional<SourceMark> mark = getMark(op))
         marks.emplace_back(op, *mark);
-      tags.getPath(op->getLoc());
+      (void)tags.getPath(op->getLoc()); // Remembers whether there are any.
     });
     if (!tags.found() && marks.empty())
       return markAllAnalysesPreserved();

@@ -107,9 +107,10 @@ LogicalResult NestingWalk::visit(Operation *op, Stack &stack) {
     note(op, describeMark(mark), stack);
     return success();
   }
-  if (isAsync(op) && !stack.empty()) {
+  if (isAsync(op)) {
     tree.asyncOps.push_back(op);
-    tree.ids[op] = stack.back().region;
+    if (!stack.empty())
+      tree.ids[op] = stack.back().region;
   }
   if (isNamed(op, "ttg.warp_specialize")) {
     for (auto [index, region] : llvm::enumerate(listWarpRegions(op)))

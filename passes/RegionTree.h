@@ -48,11 +48,10 @@ public:
     return found->second;
   }
 
-  /// Operations that start or await work, and the innermost region of each;
-  /// those outside of every region are left out.
+  /// Operations that start or await work, and the innermost region of each.
   SmallVector<PlacedOp> listAsyncOps() const {
     return llvm::map_to_vector(
-        asyncOps, [&](Operation *op) { return PlacedOp{op, ids.lookup(op)}; });
+        asyncOps, [&](Operation *op) { return PlacedOp{op, getId(op)}; });
   }
 
 private:
