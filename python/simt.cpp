@@ -245,7 +245,7 @@ std::vector<std::string_view> hostInstructionSets() {
   for (simt::HostIsa isa :
        {simt::HostIsa::Baseline, simt::HostIsa::Avx2, simt::HostIsa::Avx512})
     if (isa <= simt::detectHostIsa())
-      names.push_back(simt::hostIsaName(isa));
+      names.emplace_back(simt::hostIsaName(isa));
   return names;
 }
 

@@ -256,7 +256,8 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
   options.threads = settings.threads;
   options.instructionLimit = settings.instructionLimit;
   options.interrupt = request.interrupt;
-  RunResult run = runMachine(launch, system, result.occupancy, options);
+  RunResult run =
+      runMachine(launch, system, memoryOfLaunches, result.occupancy, options);
 
   ++launches;
   nextCycle = run.endCycle;

@@ -97,6 +97,7 @@ private:
   Chip theChip;
   GlobalMemory globalMemory;
   MemorySystem system;
+  LaunchMemory memoryOfLaunches;
   uint64_t nextCycle = 0; // the clock goes on over launches
   uint64_t launches = 0;
 };

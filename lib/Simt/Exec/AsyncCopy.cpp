@@ -43,7 +43,7 @@ void Sm::executeAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   case Opcode::CpAsync:
     return copyAsync(warp, op, active);
   case Opcode::CpAsyncCommitGroup:
-    warp.groups.emplace_back();
+    warp.groups.commit();
     return;
   case Opcode::CpAsyncWaitGroup: {
     auto allowed = static_cast<uint64_t>(std::max(op.imm, 0));
@@ -52,7 +52,7 @@ void Sm::executeAsync(Warp &warp, const MicroOp &op, LaneMask active) {
     break;
   }
   case Opcode::CpAsyncWaitAll:
-    warp.groups.emplace_back();
+    warp.groups.commit();
     warp.waitedGroups = open + 1;
     break;
   default:
@@ -163,7 +163,7 @@ void Sm::retireGroups(Warp &warp, uint64_t serial) {
   while (warp.firstGroup < serial) {
     for (const AsyncSpan &span : warp.groups.front().spans)
       warp.cta->shared.setWritten(span.offset, span.bytes);
-    warp.groups.pop_front();
+    warp.groups.popFront();
     ++warp.firstGroup;
   }
 }

@@ -102,7 +102,7 @@ void Sm::arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
   }
   if (op.opcode != Opcode::BarArrive) {
     warp.barrier = id;
-    barrier.waiting.push_back(&warp);
+    barrier.waiting |= uint64_t(1) << warp.index;
     block(warp, WarpState::Barrier);
   }
   releaseIfComplete(cta, id);
@@ -116,7 +116,8 @@ bool Sm::releaseIfComplete(Cta &cta, unsigned id) {
     return false;
   NamedBarrier released = std::exchange(barrier, NamedBarrier());
   uint64_t cycle = now + chip.barrierReleaseCycles;
-  for (Warp *warp : released.waiting) {
+  for (uint64_t rest = released.waiting; rest; rest &= rest - 1) {
+    Warp *warp = cta.warps[static_cast<size_t>(std::countr_zero(rest))].get();
     const MicroOp &op = program.ops[warp->blockedAt];
     if (op.opcode == Opcode::BarRed) {
       LaneMask lanes = warp->mask;

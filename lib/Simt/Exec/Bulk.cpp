@@ -42,7 +42,7 @@ void Sm::executeBulk(Warp &warp, const MicroOp &op, LaneMask active) {
   case Opcode::BulkCopy:
     return bulkCopy(warp, op, active);
   case Opcode::BulkCommitGroup:
-    warp.bulkGroups.emplace_back();
+    warp.bulkGroups.commit();
     return;
   case Opcode::BulkWaitGroup:
     return waitBulkGroup(warp, op);
@@ -121,9 +121,10 @@ void Sm::waitBulkGroup(Warp &warp, const MicroOp &op) {
 
 uint64_t Sm::bulkGroupsDone(const Warp &warp) const {
   uint64_t done = 0, serial = warp.firstBulkGroup;
-  for (const BulkGroup &group : warp.bulkGroups) {
+  for (size_t i = 0; i < warp.bulkGroups.size(); ++i) {
     if (serial++ >= warp.awaitedBulkGroups)
       break;
+    const BulkGroup &group = warp.bulkGroups[i];
     if (group.unresolved)
       return kUnresolved;
     done = std::max(done, warp.awaitsBulkReads ? group.readDone : group.done);
@@ -135,7 +136,7 @@ void Sm::retireBulkGroups(Warp &warp) {
   // A wait for reads leaves the writes to be waited for.
   while (!warp.awaitsBulkReads &&
          warp.firstBulkGroup < warp.awaitedBulkGroups) {
-    warp.bulkGroups.pop_front();
+    warp.bulkGroups.popFront();
     ++warp.firstBulkGroup;
   }
 }

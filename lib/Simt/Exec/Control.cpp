@@ -84,7 +84,7 @@ void Sm::finish(Warp &warp) {
   cores[warp.subCore].queue.set(warp.position, kNever);
   Cta &cta = *warp.cta;
   if (--cta.unfinishedWarps == 0)
-    ++finishedCtas;
+    finishedCtas.push_back(&cta);
   if (cta.cluster)
     cta.cluster->mayBeComplete.store(true, std::memory_order_relaxed);
   cta.endCycle = std::max(cta.endCycle, now + 1);

@@ -14,12 +14,13 @@
 namespace kperfir::simt {
 
 inline constexpr unsigned kNumBarriers = 16;
+static_assert(kMaxWarpsPerSm <= 64, "NamedBarrier::waiting has 64 bits");
 
 /// One of the CTA's named barriers, between two releases.
 struct NamedBarrier {
   uint32_t arrived = 0;  // threads
   uint32_t expected = 0; // threads; 0 = all that have not ended
-  std::vector<Warp *> waiting;
+  uint64_t waiting = 0;  // warps, a bit for each
   // bar.red: what the threads brought so far.
   uint32_t votes = 0;
   bool all = true;

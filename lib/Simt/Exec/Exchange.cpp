@@ -30,7 +30,7 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
       order.push_back({request.cycle, sm.get(), &request});
   }
   sortByCycle();
-  constexpr size_t kAhead = 6;
+  constexpr size_t kAhead = 12;
   for (size_t i = 0; i < order.size(); ++i) {
     const Entry &entry = order[i];
     if (failed && entry.cycle > failed->errorCycle)
@@ -170,13 +170,12 @@ void Exchange::collectLines(const GlobalRequest &request, LaneMask lanes,
 // Requests
 //===----------------------------------------------------------------------===//
 
-Cache::Line *Exchange::findInL1(Sm &sm, const GlobalRequest &request,
-                                uint64_t line) {
-  Cache::Line *found = sm.l1.find(line);
-  if (found || request.lookedUp)
-    return found; // Null if it was evicted since.
+Cache::Line Exchange::findInL1(Sm &sm, const GlobalRequest &request,
+                               uint64_t line) {
+  if (request.lookedUp)
+    return sm.l1.find(line); // None if it was evicted since.
   // The first use of a range: the SM did not know its timing addresses.
-  return &sm.l1.allocate(line);
+  return sm.l1.findOrAllocate(line);
 }
 
 uint64_t Exchange::readLines(Sm &sm, const GlobalRequest &request,
@@ -186,14 +185,14 @@ uint64_t Exchange::readLines(Sm &sm, const GlobalRequest &request,
   uint64_t fetchedBytes = 0;
   for (unsigned i = 0; i < list.count; ++i) {
     auto [address, sectors] = list.lines[i];
-    Cache::Line *line =
-        request.cached ? findInL1(sm, request, address) : nullptr;
+    Cache::Line line =
+        request.cached ? findInL1(sm, request, address) : Cache::Line();
     uint8_t wanted = sectors;
     if (line) {
       // The rest hit, or another request has brought it.
-      wanted = line->unanswered(sectors) | line->missing(sectors);
+      wanted = line.unanswered(sectors) | line.missing(sectors);
       done =
-          std::max(done, line->ready(static_cast<uint8_t>(sectors & ~wanted)));
+          std::max(done, line.ready(static_cast<uint8_t>(sectors & ~wanted)));
       if (!wanted)
         continue;
     }
@@ -203,9 +202,9 @@ uint64_t Exchange::readLines(Sm &sm, const GlobalRequest &request,
     fetchedBytes += static_cast<unsigned>(std::popcount(wanted)) * kSectorBytes;
     if (line) {
       // What a store dropped in the meantime is read, but not kept.
-      uint8_t kept = request.lookedUp ? line->unanswered(wanted) : wanted;
+      uint8_t kept = request.lookedUp ? line.unanswered(wanted) : wanted;
       if (kept)
-        line->arrive(kept, answered, request.cycle);
+        line.arrive(kept, answered, request.cycle);
     }
     done = std::max(done, answered);
   }

@@ -50,8 +50,8 @@ private:
   void check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes);
   void collectLines(const GlobalRequest &request, LaneMask lanes,
                     LineList &list);
-  /// The SM's L1 line for the answer, or null.
-  Cache::Line *findInL1(Sm &sm, const GlobalRequest &request, uint64_t line);
+  /// The SM's L1 line for the answer, or none.
+  Cache::Line findInL1(Sm &sm, const GlobalRequest &request, uint64_t line);
   uint64_t readLines(Sm &sm, const GlobalRequest &request,
                      const LineList &list);
 

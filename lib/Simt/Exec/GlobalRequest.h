@@ -58,6 +58,10 @@ struct RequestQueue {
     data.resize(begin + bytes);
     return begin;
   }
+  /// Bytes of memory that it holds.
+  size_t capacity() const {
+    return entries.capacity() * sizeof(GlobalRequest) + data.capacity();
+  }
   void clear() {
     entries.clear();
     data.clear();

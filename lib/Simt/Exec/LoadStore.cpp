@@ -252,8 +252,8 @@ void Sm::failUnwritten(const Warp &warp, unsigned lane, uint32_t offset,
                      std::to_string(bytes) + " bytes)";
   bool copying = false;
   for (const WarpHandle &other : warp.cta->warps)
-    for (const AsyncGroup &group : other->groups)
-      for (const AsyncSpan &span : group.spans)
+    for (size_t i = 0; i < other->groups.size(); ++i)
+      for (const AsyncSpan &span : other->groups[i].spans)
         copying |=
             span.offset < offset + bytes && offset < span.offset + span.bytes;
   text += copying ? " is read while a cp.async that fills it has not been "
@@ -383,17 +383,15 @@ uint64_t Sm::lookUpL1(const LineList &list) {
     l1.prefetch(list.lines[i].line);
   for (unsigned i = 0; i < list.count; ++i) {
     auto [address, sectors] = list.lines[i];
-    Cache::Line *line = l1.find(address);
-    if (!line)
-      line = &l1.allocate(address);
-    uint8_t missing = line->missing(sectors);
+    Cache::Line line = l1.findOrAllocate(address);
+    uint8_t missing = line.missing(sectors);
     auto misses = static_cast<unsigned>(std::popcount(missing));
     statistics.l1SectorMisses += misses;
     statistics.l1SectorHits +=
         static_cast<unsigned>(std::popcount(sectors)) - misses;
-    line->ask(missing);
-    filled = std::max(filled, line->unanswered(sectors) ? kUnresolved
-                                                        : line->ready(sectors));
+    line.ask(missing);
+    filled = std::max(filled, line.unanswered(sectors) ? kUnresolved
+                                                       : line.ready(sectors));
   }
   return filled;
 }
@@ -414,8 +412,8 @@ void Sm::noteInL1(const GlobalRange *range) {
 
 void Sm::dropFromL1(const LineList &list) {
   for (unsigned i = 0; i < list.count; ++i)
-    if (Cache::Line *line = l1.find(list.lines[i].line))
-      line->drop(list.lines[i].sectors);
+    if (Cache::Line line = l1.find(list.lines[i].line))
+      line.drop(list.lines[i].sectors);
 }
 
 void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,

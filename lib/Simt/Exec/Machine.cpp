@@ -6,15 +6,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <utility>
 
 namespace kperfir::simt {
 
 namespace {
 class Machine {
 public:
-  Machine(const Launch &launch, MemorySystem &system,
+  Machine(const Launch &launch, MemorySystem &system, LaunchMemory &memory,
           const Occupancy &occupancy, const RunOptions &options)
-      : launch(launch), occupancy(occupancy), options(options),
+      : launch(launch), memory(memory), occupancy(occupancy), options(options),
         exchange(launch, system),
         pool(std::min<unsigned>(options.threads, launch.chip->smCount)),
         smCount(std::min<uint64_t>(launch.chip->smCount, launch.ctaCount())),
@@ -22,16 +24,31 @@ public:
             launch.warpsPerCta *
             std::min<uint64_t>(occupancy.ctasPerSm,
                                (launch.ctaCount() + smCount - 1) / smCount)),
-        storage(*launch.program, smCount * warpsPerSm),
-        l1TagBytes(Cache::tagBytes(occupancy.l1Bytes, launch.chip->l1Ways)),
-        l1Tags(smCount * l1TagBytes) {
-    for (uint64_t id = 0; id < smCount; ++id)
+        storage(*launch.program, smCount * warpsPerSm, memory.warps) {
+    size_t tagBytes = Cache::tagBytes(occupancy.l1Bytes, launch.chip->l1Ways);
+    memory.l1Tags.take(smCount * tagBytes);
+    if (!memory.l1Tags.isFresh())
+      std::memset(memory.l1Tags.data(), 0, smCount * tagBytes);
+    memory.queues.resize(std::max<size_t>(memory.queues.size(), smCount));
+    for (uint64_t id = 0; id < smCount; ++id) {
       sms.push_back(
           std::make_unique<Sm>(launch, static_cast<uint32_t>(id),
                                Cache(occupancy.l1Bytes, launch.chip->l1Ways,
-                                     l1Tags.data() + id * l1TagBytes),
+                                     memory.l1Tags.data() + id * tagBytes),
                                storage, id * warpsPerSm));
+      std::swap(sms.back()->requests, memory.queues[id]);
+    }
   }
+  ~Machine() {
+    for (uint64_t id = 0; id < smCount; ++id) {
+      sms[id]->requests.clear();
+      std::swap(sms[id]->requests, memory.queues[id]);
+    }
+    sms.clear(); // Warps live in that memory.
+    memory.trim();
+  }
+  Machine(const Machine &) = delete;
+  Machine &operator=(const Machine &) = delete;
 
   RunResult run() {
     placeFirst();
@@ -187,6 +204,7 @@ private:
   }
 
   const Launch &launch;
+  LaunchMemory &memory;
   const Occupancy &occupancy;
   const RunOptions &options;
   Exchange exchange;
@@ -194,8 +212,6 @@ private:
   uint64_t smCount;    // those that get a CTA
   uint64_t warpsPerSm; // at most, at the same time
   WarpStorage storage;
-  size_t l1TagBytes;
-  HostPages l1Tags; // of all SMs
   std::vector<std::unique_ptr<Sm>> sms;
   std::vector<std::shared_ptr<Cluster>> clusters; // with resident CTAs
   uint64_t nextCta = 0;
@@ -205,8 +221,9 @@ private:
 } // namespace
 
 RunResult runMachine(const Launch &launch, MemorySystem &system,
-                     const Occupancy &occupancy, const RunOptions &options) {
-  return Machine(launch, system, occupancy, options).run();
+                     LaunchMemory &memory, const Occupancy &occupancy,
+                     const RunOptions &options) {
+  return Machine(launch, system, memory, occupancy, options).run();
 }
 
 } // namespace kperfir::simt

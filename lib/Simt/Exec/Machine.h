@@ -41,7 +41,8 @@ struct Interrupted {};
 
 /// Runs the launch to its end. Throws Error.
 RunResult runMachine(const Launch &launch, MemorySystem &system,
-                     const Occupancy &occupancy, const RunOptions &options);
+                     LaunchMemory &memory, const Occupancy &occupancy,
+                     const RunOptions &options);
 
 } // namespace kperfir::simt
 

@@ -140,15 +140,16 @@ void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
     core.last = to;
 }
 
-void Sm::delist(const Cta &cta) {
-  std::array<uint32_t, kSubCores> leaving{}; // a bit for each position
-  for (const WarpHandle &warp : cta.warps)
-    leaving[warp->subCore] |= 1u << warp->position;
+void Sm::delist(const std::vector<std::unique_ptr<Cta>> &leaving) {
+  std::array<uint32_t, kSubCores> positions{}; // a bit for each that goes
+  for (const std::unique_ptr<Cta> &cta : leaving)
+    for (const WarpHandle &warp : cta->warps)
+      positions[warp->subCore] |= 1u << warp->position;
   for (uint32_t c = 0; c < kSubCores; ++c) {
     SubCore &core = cores[c];
     uint32_t kept = 0;
     for (uint32_t i = 0; i < core.count; ++i)
-      if (!(leaving[c] >> i & 1))
+      if (!(positions[c] >> i & 1))
         moveWarp(core, i, kept++);
       else if (core.last == i)
         core.last = kNoWarp;
@@ -159,18 +160,19 @@ void Sm::delist(const Cta &cta) {
 
 std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
   std::vector<std::unique_ptr<Cta>> finished;
-  if (finishedCtas == 0)
+  if (finishedCtas.empty())
     return finished;
   for (std::unique_ptr<Cta> &cta : ctas) {
-    if (cta->unfinishedWarps || cta->pendingEvents)
+    auto found = std::find(finishedCtas.begin(), finishedCtas.end(), cta.get());
+    if (found == finishedCtas.end() || cta->pendingEvents)
       continue;
-    delist(*cta);
+    finishedCtas.erase(found);
     if (cta->cluster)
       cta->cluster->members[cta->rank].cta = nullptr;
     finished.push_back(std::move(cta));
   }
   std::erase(ctas, nullptr);
-  finishedCtas -= static_cast<uint32_t>(finished.size());
+  delist(finished);
   return finished;
 }
 

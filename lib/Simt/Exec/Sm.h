@@ -133,8 +133,7 @@ public:
   std::vector<PrintedText> printed;
   std::optional<Error> error;
   uint64_t errorCycle = 0;
-  uint32_t finishedCtas = 0; // still resident
-  uint64_t lastCycle = 0;    // completion of the last thing that ended
+  uint64_t lastCycle = 0; // completion of the last thing that ended
 
 private:
   static constexpr uint32_t kNoWarp = kMaxWarpsPerSubCore; // no position
@@ -226,7 +225,7 @@ private:
   void initialise(Cta &cta, uint64_t linear, uint64_t cycle);
   uint32_t pickSubCore(const Warp &warp) const;
   void enlist(Warp &warp, uint64_t cycle);
-  void delist(const Cta &cta);
+  void delist(const std::vector<std::unique_ptr<Cta>> &leaving);
   static void moveWarp(SubCore &core, uint32_t from, uint32_t to);
   void logIssue(const Warp &warp, const MicroOp &op, uint32_t pc);
   void logComplete(uint64_t cycle) {
@@ -388,6 +387,7 @@ private:
   std::array<SubCore, kSubCores> cores;
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Cta>> spareCtas;
+  std::vector<const Cta *> finishedCtas; // resident ones without warps
   std::priority_queue<Event> events;
   uint64_t eventCount = 0;
   std::vector<Event> unresolvedEvents; // since the last exchange

@@ -31,13 +31,11 @@ void Warp::start(LaneMask lanes) {
   waitLog = ~0u;
   unresolvedStores = 0;
   storesDone = 0;
-  groups.clear();
-  groups.emplace_back();
+  groups.reset();
   firstGroup = waitedGroups = 0;
-  bulkGroups.clear();
-  bulkGroups.emplace_back();
+  bulkGroups.reset();
   firstBulkGroup = awaitedBulkGroups = 0;
-  wgmmaGroups.assign(1, 0);
+  wgmmaGroups.reset();
   clusterArrivals = 0;
   clusterLanes = 0;
 }

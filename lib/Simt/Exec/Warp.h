@@ -5,10 +5,10 @@
 #define KPERFIR_SIMT_EXEC_WARP_H
 
 #include "Simt/Exec/Bulk.h"
+#include "Simt/Exec/GroupQueue.h"
 #include "Simt/Exec/Program.h"
 #include "Simt/Timing/Caches.h"
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -93,15 +93,15 @@ public:
   uint32_t index = 0;    // in the CTA
   uint32_t priority = 0; // order among warps, from the seed
 
-  std::deque<AsyncGroup> groups; // of cp.async; back() is open
+  GroupQueue<AsyncGroup> groups; // of cp.async
   uint32_t blockedAt = 0; // pc of the instruction that blocks, for reports
-  std::deque<BulkGroup> bulkGroups; // of cp.async.bulk; back() is open
+  GroupQueue<BulkGroup> bulkGroups; // of cp.async.bulk
   uint64_t firstBulkGroup = 0;      // serial number of bulkGroups.front()
   /// What cp.async.bulk.wait_group waits for: groups below this serial.
   uint64_t awaitedBulkGroups = 0;
   bool awaitsBulkReads = false;
-  /// Per group of wgmma, the last one open: when its products are there.
-  std::deque<uint64_t> wgmmaGroups;
+  /// Per group of wgmma: when its products are there.
+  GroupQueue<uint64_t> wgmmaGroups;
   uint64_t clusterArrivals = 0; // barrier.cluster.arrive executed
   uint64_t clusterArrivalCycle = 0;
   LaneMask clusterLanes = 0; // that have arrived while the warp is diverged

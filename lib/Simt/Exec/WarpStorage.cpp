@@ -3,6 +3,7 @@
 #include "Simt/Exec/WarpStorage.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace kperfir::simt {
@@ -15,7 +16,9 @@ size_t roundUp(size_t bytes, size_t unit) {
 }
 } // namespace
 
-WarpStorage::WarpStorage(const Program &program, size_t warps) {
+WarpStorage::WarpStorage(const Program &program, size_t warps,
+                         ReusedPages &taken)
+    : pages(taken) {
   // One more slot, which is always ready.
   predicateOffset = (program.numScoreboardSlots + 1) * sizeof(uint64_t);
   warpOffset =
@@ -25,7 +28,7 @@ WarpStorage::WarpStorage(const Program &program, size_t warps) {
   bytesPerWarp = rowOffset + std::max<size_t>(program.numRows, 1) * kWarpSize *
                                  sizeof(uint32_t);
   visitBytes = roundUp(warpOffset + Warp::kHotBytes, kHostLine);
-  pages = HostPages(bytesPerWarp * warps);
+  taken.take(bytesPerWarp * warps);
 }
 
 WarpHandle WarpStorage::make(size_t index, const Program &program,
@@ -34,6 +37,8 @@ WarpHandle WarpStorage::make(size_t index, const Program &program,
   WarpFiles files = {reinterpret_cast<uint32_t *>(begin + rowOffset),
                      reinterpret_cast<uint32_t *>(begin + predicateOffset),
                      reinterpret_cast<uint64_t *>(begin)};
+  if (!pages.isFresh())
+    std::memset(begin + rowOffset, 0, bytesPerWarp - rowOffset);
   WarpHandle warp(new (begin + warpOffset) Warp());
   warp->bind(program, files, params);
   return warp;

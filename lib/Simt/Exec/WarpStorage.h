@@ -1,6 +1,6 @@
 //===- WarpStorage.h - Where the warps of all SMs live --------------------===//
 //
-// One allocation per launch, in huge pages where the host has them: the SMs of
+// One piece of memory, in huge pages where the host has them: the SMs of
 // a chip hold thousands of warps, and a step visits all of them. What every
 // visit touches (scoreboard, predicates and the Warp) lies side by side.
 //
@@ -9,8 +9,8 @@
 #ifndef KPERFIR_SIMT_EXEC_WARPSTORAGE_H
 #define KPERFIR_SIMT_EXEC_WARPSTORAGE_H
 
+#include "Simt/Exec/LaunchMemory.h"
 #include "Simt/Exec/Warp.h"
-#include "Simt/Timing/HostPages.h"
 
 #include <memory>
 
@@ -18,7 +18,8 @@ namespace kperfir::simt {
 
 class WarpStorage {
 public:
-  WarpStorage(const Program &program, size_t warps);
+  /// Takes `pages`, which must outlive it.
+  WarpStorage(const Program &program, size_t warps, ReusedPages &pages);
 
   /// Makes warp `index`, bound to registers that are all zeros. Once for each
   /// index; the storage must outlive the warp.
@@ -38,7 +39,7 @@ private:
   size_t predicateOffset = 0, warpOffset = 0, rowOffset = 0;
   size_t bytesPerWarp = 0;
   size_t visitBytes = 0;
-  HostPages pages;
+  const ReusedPages &pages;
 };
 
 } // namespace kperfir::simt

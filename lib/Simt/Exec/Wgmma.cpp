@@ -194,9 +194,9 @@ void Sm::wgmma(Warp &warp, const MicroOp &op, LaneMask active) {
 void Sm::wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active) {
   if (!active)
     return;
-  std::deque<uint64_t> &groups = warp.wgmmaGroups;
+  GroupQueue<uint64_t> &groups = warp.wgmmaGroups;
   if (op.opcode == Opcode::WgmmaCommitGroup) {
-    groups.push_back(0);
+    groups.commit();
     return;
   }
   if (op.opcode == Opcode::WgmmaFence)
@@ -206,7 +206,7 @@ void Sm::wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active) {
   // The last one is open: it is not waited for.
   while (groups.size() - 1 > allowed) {
     done = std::max(done, groups.front());
-    groups.pop_front();
+    groups.popFront();
   }
   if (!currentIsFree())
     warp.nextIssue = done;

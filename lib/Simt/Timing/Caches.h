@@ -33,91 +33,153 @@ inline uint64_t mixAddress(uint64_t x) {
 }
 
 class Cache {
+  struct Set;
+
 public:
-  /// A line and the state of its sectors, of which each mask has a bit. Sectors
-  /// that are on their way share one arrival, the latest.
-  class Line {
-  public:
-    /// Those of `sectors` that are neither here nor asked for.
-    uint8_t missing(uint8_t sectors) const {
-      return static_cast<uint8_t>(sectors & ~(present | arriving | asked));
-    }
-    /// Those of `sectors` that have been asked for.
-    uint8_t unanswered(uint8_t sectors) const { return sectors & asked; }
-    /// Cycle at which `sectors`, none of them missing or unanswered, are here.
-    uint64_t ready(uint8_t sectors) const {
-      return sectors & arriving ? arrival : 0;
-    }
-    void ask(uint8_t sectors) { asked |= sectors; }
-    /// `sectors` arrive at `cycle`; `now` tells which others have arrived.
-    void arrive(uint8_t sectors, uint64_t cycle, uint64_t now) {
-      if (arrival <= now) {
-        present |= arriving;
-        arriving = 0;
-      }
-      arrival = arriving ? std::max(arrival, cycle) : cycle;
-      arriving |= sectors;
-      asked &= static_cast<uint8_t>(~sectors);
-    }
-    void drop(uint8_t sectors) {
-      auto others = static_cast<uint8_t>(~sectors);
-      present &= others;
-      arriving &= others;
-      asked &= others;
-    }
-
-    uint8_t dirty = 0;
-
-  private:
-    uint8_t present = 0, arriving = 0, asked = 0;
-    uint64_t arrival = 0;
-  };
-
   static constexpr unsigned kMaxWays = 16;
 
+  /// A line that the cache holds, and the state of its sectors, of which each
+  /// mask has a bit. Sectors that are on their way share one arrival, the
+  /// latest. Valid until the cache's next allocate().
+  class Line {
+  public:
+    Line() = default; // none
+    explicit operator bool() const { return set != nullptr; }
+
+    /// Those of `sectors` that are neither here nor asked for.
+    uint8_t missing(uint8_t sectors) const {
+      return without(sectors, set->present | set->arriving | set->asked);
+    }
+    /// Those of `sectors` that have been asked for.
+    uint8_t unanswered(uint8_t sectors) const {
+      return within(sectors, set->asked);
+    }
+    /// Cycle at which `sectors`, none of them missing or unanswered, are here.
+    uint64_t ready(uint8_t sectors) const {
+      return within(sectors, set->arriving) ? set->arrival[way] : 0;
+    }
+    void ask(uint8_t sectors) { set->asked |= at(sectors); }
+    /// `sectors` arrive at `cycle`; `now` tells which others have arrived.
+    void arrive(uint8_t sectors, uint64_t cycle, uint64_t now) {
+      uint64_t &arrival = set->arrival[way];
+      arrival = isWaiting(now) ? std::max(arrival, cycle) : cycle;
+      set->arriving |= at(sectors);
+      set->asked &= ~at(sectors);
+    }
+    /// `sectors` are here, if nobody will ask about a cycle before `now`. As
+    /// with arrive(), they have to wait for others that are on their way.
+    void put(uint8_t sectors, uint64_t now) {
+      (isWaiting(now) ? set->arriving : set->present) |= at(sectors);
+      set->asked &= ~at(sectors);
+    }
+    void drop(uint8_t sectors) {
+      uint64_t kept = ~at(sectors);
+      set->present &= kept;
+      set->arriving &= kept;
+      set->asked &= kept;
+    }
+    /// To be written back when the line is evicted.
+    void soil(uint8_t sectors) { set->dirty |= at(sectors); }
+
+  private:
+    friend class Cache;
+    static constexpr uint8_t kAllSectors = (1u << kSectorsPerLine) - 1;
+
+    Line(Set *set, unsigned way) : set(set), way(way) {}
+    uint64_t at(uint8_t sectors) const {
+      return uint64_t(sectors) << kSectorsPerLine * way;
+    }
+    uint8_t within(uint8_t sectors, uint64_t states) const {
+      return static_cast<uint8_t>(sectors & (states >> kSectorsPerLine * way));
+    }
+    uint8_t without(uint8_t sectors, uint64_t states) const {
+      return within(sectors, ~states);
+    }
+
+    /// Sectors are still on their way at `now`.
+    bool isWaiting(uint64_t now) {
+      uint64_t all = set->arriving & at(kAllSectors);
+      if (all == 0 || set->arrival[way] > now)
+        return all != 0;
+      set->present |= all;
+      set->arriving ^= all;
+      return false;
+    }
+
+    Set *set = nullptr;
+    unsigned way = 0;
+  };
+
+  /// What had to leave.
+  struct Evicted {
+    uint64_t line = 0;
+    uint8_t dirty = 0; // sectors
+  };
+
   /// The number of sets is bytes / (ways * kLineBytes); no cache if that is 0.
-  /// At most kMaxWays ways. `tags` are tagBytes() zeros, which the cache uses
-  /// but does not own.
+  /// At most kMaxWays ways. `tags` are tagBytes() zeros at a multiple of 64,
+  /// which the cache uses but does not own.
   Cache(uint64_t bytes, unsigned ways, uint8_t *tags);
   static size_t tagBytes(uint64_t bytes, unsigned ways);
 
   bool exists() const { return setCount != 0; }
-  /// The line that holds `line` (address / kLineBytes), or null; counts as a
+  /// The line that holds `line` (address / kLineBytes), or none; counts as a
   /// use.
-  Line *find(uint64_t line);
-  /// The least recently used line of the set, emptied and tagged. `evicted`
-  /// gets its previous content, and `evictedLine` its address.
-  Line &allocate(uint64_t line, Line &evicted, uint64_t &evictedLine);
-  Line &allocate(uint64_t line) {
-    Line evicted;
-    uint64_t evictedLine;
-    return allocate(line, evicted, evictedLine);
+  Line find(uint64_t line) { return findIn(setOf(line), line); }
+  /// The least recently used line of the set, emptied and tagged.
+  Line allocate(uint64_t line, Evicted &evicted) {
+    return allocateIn(setOf(line), line, evicted);
+  }
+  Line allocate(uint64_t line) {
+    Evicted evicted;
+    return allocate(line, evicted);
+  }
+  /// find(), or else allocate().
+  Line findOrAllocate(uint64_t line, Evicted &evicted) {
+    Set &set = setOf(line);
+    Line found = findIn(set, line);
+    return found ? found : allocateIn(set, line, evicted);
+  }
+  Line findOrAllocate(uint64_t line) {
+    Evicted evicted;
+    return findOrAllocate(line, evicted);
   }
   /// Asks the host for what find(line) will touch.
   void prefetch(uint64_t line) const {
     const Set &set = setOf(line);
     __builtin_prefetch(set.tags, 0, 2);
-    __builtin_prefetch(set.lastUse, 1, 2);
+    __builtin_prefetch(&set.order, 1, 2);
   }
 
 private:
-  /// Tags are the lower 32 bits: lines 512 GB apart may be taken for each
-  /// other. An empty set is all zeros.
-  struct Set {
+  /// An empty set is all zeros. A step visits many sets, of which the host's
+  /// nearest caches hold few: what all visits touch is two of its lines.
+  struct alignas(64) Set {
+    /// The lower 32 bits: lines 512 GB apart may be taken for each other.
     uint32_t tags[kMaxWays];
-    uint32_t lastUse[kMaxWays]; // 0: empty
-    Line lines[kMaxWays];
+    /// Ways from the most to the least recently used, 4 bits each, XORed with
+    /// the order of an empty set: the last way first.
+    uint64_t order;
+    // kSectorsPerLine bits for each way.
+    uint64_t present, arriving, asked, dirty;
+    uint16_t used; // ways that hold a line
+    alignas(64) uint64_t arrival[kMaxWays];
   };
+  static_assert(sizeof(Set) == 256 && kMaxWays * kSectorsPerLine == 64);
 
   Set &setOf(uint64_t line) const {
     // The upper half of the product picks a set without a division.
     uint64_t index = (mixAddress(line) >> 32) * setCount >> 32;
     return sets[index];
   }
+  Line findIn(Set &set, uint64_t line) const;
+  Line allocateIn(Set &set, uint64_t line, Evicted &evicted) const;
+  /// The way has been used.
+  void touch(Set &set, unsigned way) const;
 
   uint64_t setCount = 0;
-  unsigned ways = 0;
-  uint32_t clock = 0;
+  uint64_t emptyOrder = 0;
+  unsigned leastShift = 0; // of the least recently used way in `order`
   Set *sets = nullptr;
 };
 

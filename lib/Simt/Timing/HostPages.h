@@ -21,6 +21,7 @@ public:
 
   /// Aligned to 4096 bytes.
   uint8_t *data() const { return begin; }
+  size_t size() const { return bytes; }
 
 private:
   uint8_t *begin = nullptr;

@@ -38,17 +38,14 @@ uint64_t MemorySystem::transferDram(uint64_t line, unsigned sectors,
   return (free - channelTicks) / kTicksPerCycle;
 }
 
-Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle,
-                                     uint64_t &free) {
+Cache::Line MemorySystem::contentOf(uint64_t address, uint64_t cycle,
+                                    uint64_t &free) {
   free = cycle;
-  if (Cache::Line *line = l2.find(address))
-    return *line;
-  Cache::Line evicted;
-  uint64_t evictedLine;
-  Cache::Line &line = l2.allocate(address, evicted, evictedLine);
+  Cache::Evicted evicted;
+  Cache::Line line = l2.findOrAllocate(address, evicted);
   if (evicted.dirty) {
     auto sectors = static_cast<unsigned>(std::popcount(evicted.dirty));
-    free = std::max(cycle, transferDram(evictedLine, sectors, cycle));
+    free = std::max(cycle, transferDram(evicted.line, sectors, cycle));
     stats.dramWriteBytes += sectors * kSectorBytes;
   }
   return line;
@@ -57,7 +54,7 @@ Cache::Line &MemorySystem::contentOf(uint64_t address, uint64_t cycle,
 uint64_t MemorySystem::fetch(uint64_t address, uint8_t sectors,
                              uint64_t cycle) {
   uint64_t free; // What is evicted waits elsewhere: data comes in meanwhile.
-  Cache::Line &line = contentOf(address, cycle, free);
+  Cache::Line line = contentOf(address, cycle, free);
   uint8_t missing = line.missing(sectors);
   auto present = static_cast<uint8_t>(sectors & ~missing);
   stats.l2SectorHits += static_cast<unsigned>(std::popcount(present));
@@ -88,10 +85,11 @@ uint64_t MemorySystem::write(uint64_t address, uint8_t sectors,
   // What is evicted leaves first, so that DRAM bounds a kernel that only
   // stores.
   uint64_t accepted;
-  Cache::Line &line = contentOf(address, served, accepted);
-  line.dirty |= sectors;
+  Cache::Line line = contentOf(address, served, accepted);
+  line.soil(sectors);
   if (uint8_t missing = line.missing(sectors))
-    line.arrive(missing, accepted, accepted);
+    accepted > served ? line.arrive(missing, accepted, accepted)
+                      : line.put(missing, served);
   return accepted + l2Latency;
 }
 
@@ -103,7 +101,7 @@ uint64_t MemorySystem::atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
       enterSlice(line, arrival, count * sliceTicks + lanes * atomicTicks);
   uint64_t done = fetch(line, sectors, served);
   uint64_t free;
-  contentOf(line, served, free).dirty |= sectors;
+  contentOf(line, served, free).soil(sectors);
   return done + l2Latency;
 }
 

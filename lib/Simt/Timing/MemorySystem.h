@@ -56,7 +56,7 @@ private:
   uint64_t transferDram(uint64_t line, unsigned sectors, uint64_t arrival);
   /// The L2 line; evicts and writes back if it has to be brought in. It is
   /// `free` when DRAM takes what was evicted.
-  Cache::Line &contentOf(uint64_t line, uint64_t cycle, uint64_t &free);
+  Cache::Line contentOf(uint64_t line, uint64_t cycle, uint64_t &free);
   /// Cycle at which the sectors are in L2.
   uint64_t fetch(uint64_t line, uint8_t sectors, uint64_t cycle);
 

@@ -23,15 +23,18 @@ private:
 
 TEST(Cache, FindsWhatWasAllocated) {
   OwnedCache cache(16 * kLineBytes, 4);
-  EXPECT_EQ(cache->find(7), nullptr);
+  EXPECT_FALSE(cache->find(7));
   cache->allocate(7).arrive(0b100, 100, 50);
-  ASSERT_NE(cache->find(7), nullptr);
-  EXPECT_EQ(cache->find(7)->ready(0b100), 100u);
-  EXPECT_EQ(cache->find(7)->missing(0b1111), 0b1011);
+  ASSERT_TRUE(cache->find(7));
+  EXPECT_EQ(cache->find(7).ready(0b100), 100u);
+  EXPECT_EQ(cache->find(7).missing(0b1111), 0b1011);
+  EXPECT_FALSE(cache->find(0)); // An empty way is no line 0.
 }
 
 TEST(Cache, SectorsGoFromMissingOverAskedToPresent) {
-  Cache::Line line;
+  OwnedCache cache(16 * kLineBytes, 16); // one set
+  cache->allocate(1).arrive(0b1111, 70, 50);
+  Cache::Line line = cache->allocate(2);
   EXPECT_EQ(line.missing(0b0011), 0b0011);
   line.ask(0b0001);
   EXPECT_EQ(line.missing(0b0011), 0b0010);
@@ -46,20 +49,35 @@ TEST(Cache, SectorsGoFromMissingOverAskedToPresent) {
   EXPECT_EQ(line.ready(0b0111), 900u);
   line.drop(0b0010);
   EXPECT_EQ(line.missing(0b0111), 0b0010);
+  line.put(0b0010, 800); // Joins those on their way.
+  EXPECT_EQ(line.ready(0b0010), 900u);
+  EXPECT_EQ(cache->find(1).missing(0b1111), 0);
+  EXPECT_EQ(cache->find(1).ready(0b1111), 70u);
+}
+
+TEST(Cache, SectorsThatAreHereAtOnceAreNotWaitedFor) {
+  OwnedCache cache(2 * kLineBytes, 2);
+  Cache::Line line = cache->allocate(1);
+  line.put(0b0001, 100);
+  EXPECT_EQ(line.ready(0b0001), 0u);
+  EXPECT_EQ(line.missing(0b0011), 0b0010);
 }
 
 TEST(Cache, EvictsTheLeastRecentlyUsed) {
   OwnedCache cache(2 * kLineBytes, 2); // one set
-  Cache::Line evicted;
-  uint64_t evictedLine = 0;
+  Cache::Evicted evicted;
   cache->allocate(1);
-  cache->allocate(2).dirty = 5;
+  cache->allocate(2).soil(5);
   cache->find(1);
-  cache->allocate(3, evicted, evictedLine);
-  EXPECT_EQ(evictedLine, 2u);
+  Cache::Line line = cache->findOrAllocate(3, evicted);
+  EXPECT_EQ(evicted.line, 2u);
   EXPECT_EQ(evicted.dirty, 5u);
-  EXPECT_NE(cache->find(1), nullptr);
-  EXPECT_EQ(cache->find(2), nullptr);
+  EXPECT_EQ(line.missing(0b1111), 0b1111);
+  EXPECT_TRUE(cache->find(1));
+  EXPECT_FALSE(cache->find(2));
+  cache->allocate(4, evicted);
+  EXPECT_EQ(evicted.line, 3u);
+  EXPECT_EQ(evicted.dirty, 0u);
 }
 
 TEST(Cache, WithoutBytesDoesNotExist) {
@@ -73,10 +91,9 @@ TEST(Cache, EvictsTheLeastRecentlyUsedOfSixteenWays) {
     cache->allocate(line);
   for (uint64_t line : {1, 2, 7, 16, 3})
     cache->find(line);
-  Cache::Line evicted;
+  Cache::Evicted evicted;
   for (uint64_t expected : {4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 1, 2, 7}) {
-    uint64_t evictedLine = 0;
-    cache->allocate(100 + expected, evicted, evictedLine);
-    EXPECT_EQ(evictedLine, expected);
+    cache->allocate(100 + expected, evicted);
+    EXPECT_EQ(evicted.line, expected);
   }
 }

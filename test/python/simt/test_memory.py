@@ -333,3 +333,15 @@ def test_exception_of_the_resolver_reaches_the_caller() -> None:
     with pytest.raises(KeyError):
         ptx_lab.run("mov.u64 %rd5, 64; ld.global.u32 %r1, [%rd5];", np.zeros(1, np.uint32), on=device)
     device.set_resolver(None)
+
+
+def test_registers_of_a_new_launch_are_zero() -> None:
+    names = range(1, 60)
+    body = "".join(f"add.u32 %r{i}, %r0, {i};\n" for i in names) + "".join(f"xor.b32 %r0, %r0, %r{i};\n" for i in names)
+    device = ptx_lab.device()
+    out = np.zeros(32, np.uint32)
+    ptx_lab.run(body + "st.global.u32 [%rd0], %r0;", out, on=device)
+    out[:] = 1
+    store = "mul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd1, %rd0; xor.b32 %r8, %r7, %r9; st.global.u32 [%rd1], %r8;"
+    ptx_lab.run(store, out, on=device)
+    assert not out.any()
