@@ -51,7 +51,7 @@ void Sm::block(Warp &warp, WarpState state) {
   warp.blockedAt = warp.pc - 1;
   warp.waitLog = currentLog;
   ++warp.cta->blockedWarps;
-  cores[warp.subCore].queue.set(warp.position, kNever);
+  cores[warp.subCore].queue.setWake(warp.position, kNever);
 }
 
 void Sm::unblock(Warp &warp, uint64_t cycle) {

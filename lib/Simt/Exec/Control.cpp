@@ -81,7 +81,7 @@ void Sm::exitLanes(Warp &warp, LaneMask lanes) {
 
 void Sm::finish(Warp &warp) {
   warp.state = WarpState::Finished;
-  cores[warp.subCore].queue.set(warp.position, kNever);
+  cores[warp.subCore].queue.setWake(warp.position, kNever);
   Cta &cta = *warp.cta;
   if (--cta.unfinishedWarps == 0)
     finishedCtas.push_back(&cta);

@@ -12,6 +12,7 @@
 #include "Simt/Exec/Program.h"
 
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace kperfir::simt {
@@ -30,6 +31,8 @@ struct GlobalRequest {
     Remote, // shared memory of another CTA of the cluster
   };
 
+  GlobalRequest() {} // Does not fill `address`, which is most of it.
+
   uint64_t cycle = 0; // when it leaves the SM
   Warp *warp = nullptr;
   const GlobalRange *range = nullptr; // holds all lanes, if known
@@ -39,13 +42,20 @@ struct GlobalRequest {
   bool cached = false;     // fills L1
   bool lookedUp = false;   // L1 has lines for its sectors already
   bool free = false;       // data only, no time
-  bool contiguous = false; // lane i at address[0] + i * bytes, all lanes
+  bool contiguous = false; // lane i at address[0] + i * bytes, all lanes: the
+                           // other addresses are there without `range` only
   uint32_t bytes = 0;      // per lane
   uint32_t log = 0;        // entry to complete
   uint64_t done = 0;       // set by the exchange
   uint64_t group = 0;      // AsyncCopy, BulkCopy: serial of its group
   size_t data = 0; // operands, if it has any: begin in RequestQueue::data
   alignas(64) uint64_t address[kWarpSize];
+
+  /// After `range` and `contiguous`.
+  void setAddresses(const uint64_t *lanes) {
+    bool first = contiguous && range;
+    std::memcpy(address, lanes, first ? sizeof *address : sizeof address);
+  }
 };
 
 struct RequestQueue {

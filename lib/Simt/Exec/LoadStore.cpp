@@ -373,7 +373,7 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   request.lookedUp = placed;
   request.range = range;
   request.contiguous = contiguous;
-  std::memcpy(request.address, addresses.lane, sizeof request.address);
+  request.setAddresses(addresses.lane);
   setReady(warp, op, kUnresolved);
 }
 
@@ -439,7 +439,7 @@ void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
       queue(warp, op, GlobalRequest::Kind::Store, active, served);
   request.range = range;
   request.contiguous = contiguous;
-  std::memcpy(request.address, addresses.lane, sizeof request.address);
+  request.setAddresses(addresses.lane);
   request.data = requests.reserve(size_t(kWarpSize) * bytes);
   const RowIndex *rows =
       op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;

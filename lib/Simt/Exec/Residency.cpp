@@ -132,9 +132,9 @@ void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
   if (from == to)
     return;
   core.warps[to] = core.warps[from];
-  core.queue.set(to, core.queue.wakeOf(from));
-  core.queue.set(from, kNever);
-  core.setPipe(to, core.pipe[from]);
+  core.queue.setWake(to, core.queue.wakeOf(from));
+  core.queue.setWake(from, kNever);
+  core.queue.setPipe(to, core.queue.pipeOf(from));
   core.warps[to]->position = to;
   if (core.last == from)
     core.last = to;

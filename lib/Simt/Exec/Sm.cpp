@@ -28,7 +28,9 @@ Sm::Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
        const WarpStorage &storage, size_t firstWarp)
     : l1(emptyL1), id(id), launch(launch), program(*launch.program),
       costs(launch.costs.data()), chip(*launch.chip), storage(storage),
-      nextWarp(firstWarp), rangeHint(launch.program->ops.size(), nullptr) {}
+      nextWarp(firstWarp), rangeHint(launch.program->ops.size(), nullptr) {
+  coreNext.fill(kNever);
+}
 
 //===----------------------------------------------------------------------===//
 // Scheduling
@@ -36,8 +38,8 @@ Sm::Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
 
 uint64_t Sm::nextCycle() const {
   uint64_t next = events.empty() ? kNever : events.top().cycle;
-  for (const SubCore &core : cores)
-    next = std::min(next, core.next);
+  for (uint64_t cycle : coreNext)
+    next = std::min(next, cycle);
   return next;
 }
 
@@ -47,15 +49,22 @@ void Sm::run(uint64_t end) {
   runEnd = end;
   try {
     for (;;) {
-      uint64_t next = nextCycle();
+      // The first of those that are next at the same cycle.
+      uint32_t low = coreNext[1] < coreNext[0] ? 1 : 0;
+      uint32_t high = coreNext[3] < coreNext[2] ? 3 : 2;
+      uint32_t index = coreNext[high] < coreNext[low] ? high : low;
+      uint64_t next = coreNext[index];
+      if (!events.empty() && events.top().cycle <= next) [[unlikely]] {
+        if (events.top().cycle >= end)
+          return;
+        now = events.top().cycle;
+        runEvents(now);
+        continue;
+      }
       if (next >= end)
         return;
       now = next;
-      if (!events.empty())
-        runEvents(now);
-      for (SubCore &core : cores)
-        if (core.next <= now)
-          issueFrom(core);
+      issueFrom(index);
     }
   } catch (const Error &caught) {
     error.emplace(caught);
@@ -70,41 +79,36 @@ void Sm::prefetch(uint64_t end) const {
         storage.prefetch(core.warps[i]);
 }
 
-KPERFIR_SIMT_INLINE Sm::Choice Sm::choose(SubCore &core, uint64_t cycle) const {
-  WakeQueue::Mask awake = core.queue.ready(cycle);
-  // kNoWarp is a bit that is never set.
-  if ((awake >> core.last & 1) &&
-      pipeReady(core, core.pipe[core.last]) <= cycle)
-    return {core.last, cycle, false};
-  uint64_t soonest = kNever;
-  bool mayChange = false;
-  while (awake) {
-    auto first = static_cast<uint32_t>(std::countr_zero(awake));
-    Pipe pipe = core.pipe[first];
-    uint64_t ready = pipeReady(core, pipe);
-    if (ready <= cycle)
-      return {first, cycle, false};
-    soonest = std::min(soonest, ready);
-    mayChange |= sharesLsu(pipe);
-    awake &= ~core.waiting[static_cast<unsigned>(pipe)];
-  }
-  return {kNoWarp, std::min(soonest, core.queue.nextAfter(cycle)), mayChange};
+KPERFIR_SIMT_INLINE uint32_t Sm::chooseNow(uint32_t index) {
+  SubCore &core = cores[index];
+  IssueQueue::Choice choice = core.queue.choose(now, core.last, lsuReady());
+  if (choice.cycle <= now)
+    return choice.position;
+  core.chosen = kNoWarp;
+  coreNext[index] = core.queue.nextChange(now, lsuReady());
+  return kNoWarp;
 }
 
-KPERFIR_SIMT_INLINE void Sm::planNext(SubCore &core) const {
+KPERFIR_SIMT_INLINE void Sm::planNext(uint32_t index) {
+  SubCore &core = cores[index];
+  uint64_t &next = coreNext[index];
   core.chosen = kNoWarp;
-  core.next = now + 1;
-  // What the others do before its end may wake a warp (setWake), or take the
-  // load/store unit.
-  while (core.next < runEnd) {
-    Choice choice = choose(core, core.next);
-    if (choice.mayChange)
-      return;
-    core.next = choice.soonest;
-    core.chosen = choice.position;
-    if (choice.position != kNoWarp)
-      return;
+  next = now + 1;
+  if (next >= runEnd)
+    return;
+  IssueQueue::Choice choice = core.queue.choose(next, core.last, lsuReady());
+  // What the others do until then may take the load/store unit; it may also
+  // wake a warp (setWake).
+  if (!choice.isFirm && choice.lsuWake < runEnd) {
+    next = choice.lsuWake;
+    return;
   }
+  if (choice.cycle < runEnd) {
+    next = choice.cycle;
+    core.chosen = choice.position;
+    return;
+  }
+  next = core.queue.nextChange(runEnd - 1, lsuReady());
 }
 
 KPERFIR_SIMT_INLINE void Sm::setReady(const Warp &warp, const OpCost &cost,
@@ -150,7 +154,7 @@ KPERFIR_SIMT_INLINE void Sm::issue(SubCore &core, Warp &warp,
   uint64_t done = now, next = now;
   if (!cost.free) [[likely]] {
     ++statistics.issued[static_cast<unsigned>(cost.pipe)];
-    core.pipeFree[static_cast<unsigned>(cost.pipe)] = now + cost.interval;
+    core.queue.takePipe(cost.pipe, now + cost.interval);
     done += cost.latency;
     ++next;
   }
@@ -168,17 +172,16 @@ KPERFIR_SIMT_INLINE void Sm::issue(SubCore &core, Warp &warp,
   uint64_t wake = wakeOf(warp, following);
   if (following.waitsForStores || wake == kUnresolved) [[unlikely]]
     return updateWake(warp);
-  core.setPipe(warp.position, following.pipe);
-  core.queue.set(warp.position, wake);
+  core.queue.setPipe(warp.position, following.pipe);
+  core.queue.setWake(warp.position, wake);
 }
 
-void Sm::issueFrom(SubCore &core) {
+void Sm::issueFrom(uint32_t index) {
+  SubCore &core = cores[index];
   uint32_t position = core.chosen;
-  if (position == kNoWarp || pipeReady(core, core.pipe[position]) > now) {
-    Choice choice = choose(core, now);
-    core.chosen = kNoWarp;
-    core.next = choice.soonest;
-    position = choice.position;
+  if (position == kNoWarp ||
+      core.queue.readyOf(core.queue.pipeOf(position), lsuReady()) > now) {
+    position = chooseNow(index);
     if (position == kNoWarp)
       return;
   }
@@ -189,11 +192,8 @@ void Sm::issueFrom(SubCore &core) {
     issue(core, warp, cost);
     // A free one took no issue slot.
     if (!cost.free || ++freeRun == kMaxFreeRun) [[likely]]
-      return planNext(core);
-    Choice choice = choose(core, now);
-    core.chosen = kNoWarp;
-    core.next = choice.soonest;
-    position = choice.position;
+      return planNext(index);
+    position = chooseNow(index);
     if (position == kNoWarp)
       return;
   }
@@ -279,9 +279,9 @@ void Sm::setReady(Warp &warp, const MicroOp &op, uint64_t cycle) {
 
 void Sm::setWake(Warp &warp, uint64_t cycle) {
   SubCore &core = cores[warp.subCore];
-  core.queue.set(warp.position, cycle);
+  core.queue.setWake(warp.position, cycle);
   core.chosen = kNoWarp;
-  core.next = std::min(core.next, cycle);
+  coreNext[warp.subCore] = std::min(coreNext[warp.subCore], cycle);
 }
 
 void Sm::updateWake(Warp &warp) {
@@ -294,10 +294,10 @@ void Sm::updateWake(Warp &warp) {
     wake = std::max(wake, groupsDone(warp, warp.waitedGroups));
 
   SubCore &core = cores[warp.subCore];
-  core.setPipe(warp.position, cost.pipe);
+  core.queue.setPipe(warp.position, cost.pipe);
   if (wake == kUnresolved) {
     warp.state = WarpState::Memory;
-    core.queue.set(warp.position, kNever);
+    core.queue.setWake(warp.position, kNever);
     core.chosen = kNoWarp;
     return;
   }

@@ -18,8 +18,8 @@
 #include "Simt/Exec/Cta.h"
 #include "Simt/Exec/EventLog.h"
 #include "Simt/Exec/GlobalRequest.h"
+#include "Simt/Exec/IssueQueue.h"
 #include "Simt/Exec/Launch.h"
-#include "Simt/Exec/WakeQueue.h"
 #include "Simt/Exec/WarpStorage.h"
 #include "Simt/Timing/Caches.h"
 #include "Simt/Timing/Coalescer.h"
@@ -35,7 +35,7 @@
 namespace kperfir::simt {
 
 inline constexpr uint32_t kMaxWarpsPerSubCore = kMaxWarpsPerSm / kSubCores;
-static_assert(kMaxWarpsPerSubCore <= WakeQueue::kCapacity);
+static_assert(kMaxWarpsPerSubCore <= IssueQueue::kCapacity);
 
 struct SmStatistics {
   uint64_t threadInstructions = 0;
@@ -136,29 +136,16 @@ public:
   uint64_t lastCycle = 0; // completion of the last thing that ended
 
 private:
-  static constexpr uint32_t kNoWarp = kMaxWarpsPerSubCore; // no position
+  static constexpr uint32_t kNoWarp = IssueQueue::kNoWarp;
   struct SubCore {
-    uint64_t next = kNever; // nothing can issue before
+    IssueQueue queue;       // by age (or by the seed's order)
     uint64_t wgmmaFree = 0; // its tensor core, for wgmma
-    /// Position of the warp that issues at `next`, if that is known.
+    /// Position of the warp that issues next, if that is known.
     uint32_t chosen = kNoWarp;
     /// Position of the warp that issued last. Greedy: it goes first.
     uint32_t last = kNoWarp;
-    std::array<uint64_t, kNumPipes> pipeFree{};
     uint32_t count = 0;
-    // By age (or by the seed's order).
-    WakeQueue queue;
     std::array<Warp *, kMaxWarpsPerSubCore> warps{};
-    std::array<Pipe, kMaxWarpsPerSubCore> pipe;       // of the next instruction
-    std::array<WakeQueue::Mask, kNumPipes> waiting{}; // for each pipe
-
-    SubCore() { pipe.fill(Pipe::None); }
-    void setPipe(uint32_t position, Pipe next) {
-      auto bit = static_cast<WakeQueue::Mask>(1u << position);
-      waiting[static_cast<unsigned>(pipe[position])] &= ~bit;
-      waiting[static_cast<unsigned>(next)] |= bit;
-      pipe[position] = next;
-    }
   };
   struct Event {
     uint64_t cycle;
@@ -180,16 +167,12 @@ private:
   };
 
   // Sm.cpp
-  /// What a sub-core can do at a cycle.
-  struct Choice {
-    uint32_t position; // of the warp that issues, or kNoWarp
-    uint64_t soonest;  // none can before
-    bool mayChange;    // by what other sub-cores do until then
-  };
-  Choice choose(SubCore &core, uint64_t cycle) const;
-  void issueFrom(SubCore &core);
+  void issueFrom(uint32_t index);
+  /// The warp of the sub-core that issues now, or kNoWarp: then it is known
+  /// when to look again.
+  uint32_t chooseNow(uint32_t index);
   /// Sets when the sub-core goes on, after an issue.
-  void planNext(SubCore &core) const;
+  void planNext(uint32_t index);
   void issue(SubCore &core, Warp &warp, const OpCost &cost);
   void issueAndExecute(Warp &warp, const OpCost &cost);
   /// What the op writes may be read from `cycle` on.
@@ -205,16 +188,10 @@ private:
   void countThreads(const OpCost &cost, LaneMask active);
   void executeControl(Warp &warp, const MicroOp &op, LaneMask active);
   void updateWake(Warp &warp);
-  /// When the pipe takes the next instruction.
-  uint64_t pipeReady(const SubCore &core, Pipe pipe) const {
-    uint64_t ready = core.pipeFree[static_cast<unsigned>(pipe)];
-    // The load/store unit is shared; issue stalls when it is too far behind.
-    if (sharesLsu(pipe) && lsuFree > ready + chip.lsuQueueCycles)
-      ready = lsuFree - chip.lsuQueueCycles;
-    return ready;
-  }
-  static bool sharesLsu(Pipe pipe) {
-    return pipe == Pipe::Lsu || pipe == Pipe::Async;
+  /// When the load/store unit lets in the next instruction: issue stalls while
+  /// it is too far behind.
+  uint64_t lsuReady() const {
+    return lsuFree > chip.lsuQueueCycles ? lsuFree - chip.lsuQueueCycles : 0;
   }
   void setWake(Warp &warp, uint64_t cycle);
   void setReady(Warp &warp, const MicroOp &op, uint64_t cycle);
@@ -384,6 +361,8 @@ private:
   uint32_t currentLog = kNoLog; // entry of the instruction that is issuing
   bool issuingFree = false;     // it takes no time
   uint64_t lsuFree = 0;
+  /// Per sub-core: nothing can issue before.
+  std::array<uint64_t, kSubCores> coreNext;
   std::array<SubCore, kSubCores> cores;
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Cta>> spareCtas;
