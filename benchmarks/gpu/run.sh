@@ -12,10 +12,10 @@ cd "$(dirname "$0")/../.."
 if [ $# -eq 0 ]; then
   kit=build/gpu-kit
   rm -rf "$kit"
-  TRITON_DEFAULT_FP_FUSION=1 PYTHONPATH=test .venv/bin/kperfir bundle create -o "$kit" --chip h100 --targets sm_90,sm_100 \
-    benchmarks/gpu/launches.py hopper
-  TRITON_DEFAULT_FP_FUSION=1 PYTHONPATH=test .venv/bin/kperfir bundle create -o "$kit-sm80" --chip a100 --targets sm_80 \
-    benchmarks/gpu/launches.py ampere
+  TRITON_DEFAULT_FP_FUSION=1 PYTHONPATH=test .venv/bin/kperfir bundle create -o "$kit" --proton --chip h100 \
+    --targets sm_90,sm_100 benchmarks/gpu/launches.py hopper
+  TRITON_DEFAULT_FP_FUSION=1 PYTHONPATH=test .venv/bin/kperfir bundle create -o "$kit-sm80" --proton --chip a100 \
+    --targets sm_80 benchmarks/gpu/launches.py ampere
   echo "next, where the GPU is: benchmarks/gpu/run.sh $kit (sm_80: $kit-sm80)"
 else
   exec "${PYTHON:-python3}" "$1/run.pyz" "$1"

@@ -35,6 +35,7 @@ from kperfir.bundle.manifest import (
 )  # fmt: skip
 from kperfir.bundle.record import recorded
 from kperfir.bundle.simt import SimtBundleDevice
+from kperfir.compile.proton import proton_instrumentation
 from kperfir.errors import BundleError, KPerfWarning, warn
 from kperfir.runtime.launch import describe_kernel
 from kperfir.runtime.run import run_unprofiled
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from kperfir.bundle.record import RecordedLaunch
     from kperfir.config import Options
 
-INSTRUMENTED = "kperf"
-KINDS = (PLAIN, INSTRUMENTED)
+INSTRUMENTED, PROTON = "kperf", "proton"
 DEFAULT_TARGETS = (80, 90, 100)
 RUNNER = "run.pyz"
 # What goes into the runner: all that a run imports.
@@ -71,12 +71,19 @@ class Request:
         options: Of the instrumentation; also which kernels, and how many launches of each.
         limit_bytes: Most memory of all launches together.
         cuda_as_cpu: Let a script that asks torch for CUDA run.
+        proton: Compile each kernel with Proton's records too, to compare with.
     """
 
     targets: tuple[int, ...]
     options: Options
     limit_bytes: int = 256 << 20
     cuda_as_cpu: bool = False
+    proton: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of variants, the plain one first."""
+        return (PLAIN, INSTRUMENTED, PROTON) if self.proton else (PLAIN, INSTRUMENTED)
 
 
 def create_bundle(script: Sequence[str], folder: Path, request: Request) -> Bundle:
@@ -140,7 +147,7 @@ class _Writer:
         name = launch.compiled.metadata.name
         variants, missing = [], []
         for arch in self._request.targets:
-            for kind in KINDS:
+            for kind in self._request.kinds:
                 compile = functools.partial(_compile, launch, arch, kind, self._request.options)
                 reason = failure_in_child(compile)
                 if reason:
@@ -204,6 +211,8 @@ def _compile(launch: RecordedLaunch, arch: int, kind: str, options: Options) -> 
         caught = stack.enter_context(warnings.catch_warnings(record=True))
         if kind == INSTRUMENTED:
             stack.enter_context(_instrumentation(options))
+        elif kind == PROTON:
+            stack.enter_context(proton_instrumentation(options, arch=arch))
         binary = triton.compile(launch.compiled.src, target=GPUTarget("cuda", arch, 32), options=chosen)
     if kind == INSTRUMENTED and not getattr(binary.metadata, "kperf_layout", ""):
         reasons = [str(one.message) for one in caught if issubclass(one.category, KPerfWarning)]

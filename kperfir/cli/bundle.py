@@ -23,10 +23,12 @@ def command() -> None:
     "--bytes", "limit_bytes", type=int, default=256 << 20, show_default=True, help="Most memory of all launches."
 )
 @click.option("--chip", metavar="NAME", help="The simulated chip that the script runs on.")
+@click.option("--proton", is_flag=True, help="Compile each kernel with Proton's records too.")
 @click.option("--cuda-as-cpu", is_flag=True, help="Let a script that asks torch for CUDA run on the simulated device.")
 @click.argument("script", nargs=-1, required=True, metavar="SCRIPT [ARGS]...", type=click.UNPROCESSED)
 def create(
     script: tuple[str, ...], out: Path, *, targets: str, limit_bytes: int, chip: str | None, cuda_as_cpu: bool,
+    proton: bool,
     **settings: Any,
 ) -> int:  # fmt: skip
     """Run SCRIPT on the simulated device; put what it launches into FOLDER, compiled with and without records."""
@@ -34,7 +36,7 @@ def create(
     from kperfir.config import resolve
 
     options = resolve(active=True, device="simt", simt_chip=chip, **settings)
-    request = Request(_targets(targets), options, limit_bytes, cuda_as_cpu)
+    request = Request(_targets(targets), options, limit_bytes, cuda_as_cpu, proton)
     bundle = create_bundle(list(script), out, request)
     click.echo(describe(bundle))
     click.echo(f"next, where the GPU is: python {out}/run.pyz {out}", err=True)
