@@ -20,12 +20,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import attempt, parse_module
+from kperfir.compile.contraction import has_sums_of_products, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.refusal import PROTON, announce
 from kperfir.compile.source_file import source_file
-from kperfir.errors import UsageError, warn
+from kperfir.errors import CompileError, UsageError, warn
 from kperfir.passes import custom
 from kperfir.runtime.patches import Patches
 
@@ -267,6 +268,8 @@ class Compilation:
 
         def compile_rest() -> dict[str, Any]:
             product = self.hook.lower(self._plain["llir"], module, trial)
+            if getattr(self.options, "enable_fp_fusion", True) and has_sums_of_products(product):
+                product = self._with_plain_sums(product, module, metadata)
             products = {"llir": product}
             for name in self._later()[1:]:
                 product = products[name] = self._plain[name](product, trial)
@@ -281,6 +284,18 @@ class Compilation:
         plain = self._give_up(failure, module)
         metadata[REASON_KEY] = self._reason
         return self._plain["llir"](plain, metadata)
+
+    def _with_plain_sums(self, product: str, module: Any, metadata: dict[str, Any]) -> str:
+        """Return LLVM IR that rounds as the kernel does without records; see `contraction`."""
+        run_passes(module, "kperf-keep-module{action=restore},kperf-keep-module")
+        plain = self._plain["llir"](run_passes(module, "kperf-drop-scopes"), dict(metadata))
+        ordered = with_sums_of(product, plain)
+        if ordered is None:
+            raise CompileError(
+                "rounds-differently", what="with records in it, LLVM would fuse other products with sums",
+                where=f"kernel {self._kernel}", fix="compile it with enable_fp_fusion=False",
+            )  # fmt: skip
+        return ordered
 
     def _run_later(self, before: str, name: str, source: Any, metadata: dict[str, Any]) -> Any:
         if self._products.get(before) is source:
