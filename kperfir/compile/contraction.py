@@ -6,85 +6,130 @@ Where a product is added to a product, one of the two becomes part of a fused mu
 takes the left one, and which one is left its reassociate pass decides by the number of instructions with effects that
 stand between the operands' origins. Records are such instructions. So kernels with sums of products are compiled plain
 too, up to LLVM IR, and their sums get the plain order: all else that floating-point code depends on is the same.
+
+Two texts have other names and, because LLVM's vectoriser sees other neighbours, not always the same operations. What
+both have is where in the source a value comes from. Products of one place are elements of one tensor: no record stands
+between their origins, so their order is the plain one already.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _FLAGS = "fast|nnan|ninf|nsz|arcp|contract|afn|reassoc"
 _OPERATION = re.compile(
-    rf"^ +(?P<name>%[\w.]+) = (?P<op>fmul|fadd|fsub)(?: (?:{_FLAGS}))* (?P<type><\d+ x \w+>|\w+) "
-    rf"(?P<left>[^,\n]+), (?P<right>[^,\n]+)"
+    rf"^ +(?P<name>%[\w.]+) = (?P<op>fmul|fadd)(?: (?:{_FLAGS}))* (?:<\d+ x \w+>|\w+) "
+    rf"(?P<left>[^,\n]+), (?P<right>[^,\n]+?)(?:, !dbg !(?P<place>\d+).*)?$"
     r"|^define ",
     re.M,
 )
+_LOCATION = re.compile(
+    r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+), column: (\d+), scope: !(\d+)(?:, inlinedAt: !(\d+))?", re.M
+)
+_SCOPE = re.compile(r'^!(\d+) = (?:distinct )?!DISubprogram\(name: "([^"]*)"', re.M)
+
+Place = str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum of two products: numbers of those among all operations, and where its operands are in the text."""
+    """A sum of two products: where it and they come from, and where its operands are in the text."""
 
-    left: int
-    right: int
-    place: tuple[int, int]
+    place: Place
+    left: Place
+    right: Place
+    operands: tuple[int, int]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its order may depend on records; it may where a place is not known."""
+        return self.left != self.right or not self.left
 
-@dataclass(slots=True)
-class _Code:
-    """Floating-point operations in their order, and the sums of two products among them by their number."""
-
-    operations: list[tuple[str, str]]
-    sums: dict[int, _Sum]
-
-    @classmethod
-    def read(cls, text: str) -> _Code:
-        operations: list[tuple[str, str]] = []
-        products: dict[str, int] = {}
-        sums: dict[int, _Sum] = {}
-        for match in _OPERATION.finditer(text):
-            if match["op"] is None:
-                products.clear()  # A name is unique in its function only.
-                continue
-            number = len(operations)
-            operations.append((match["op"], match["type"]))
-            if match["op"] == "fmul":
-                products[match["name"]] = number
-                continue
-            left, right = products.get(match["left"]), products.get(match["right"])
-            if match["op"] == "fadd" and left is not None and right is not None:
-                sums[number] = _Sum(left, right, (match.start("left"), match.end("right")))
-        return cls(operations, sums)
+    @property
+    def key(self) -> tuple[Place, frozenset[Place]]:
+        """What the sum is, whichever product is left."""
+        return self.place, frozenset((self.left, self.right))
 
 
-def has_sums_of_products(text: str) -> bool:
+def has_open_sums(text: str) -> bool:
     """Whether `with_sums_of` is needed for LLVM IR in which products may be fused."""
-    return bool(_Code.read(text).sums)
+    if not any(True for _ in _sums(text, {})):
+        return False  # Most kernels; what follows takes longer.
+    return any(one.is_open for one in _sums(text, _places(text)))
 
 
 def with_sums_of(instrumented: str, plain: str) -> str | None:
-    """Return `instrumented` with the operands of its sums of products in the order of `plain`.
+    """Return `instrumented` with the operands of its open sums in the order of `plain`.
 
     Args:
         instrumented: LLVM IR.
         plain: LLVM IR of the same kernel without records.
 
     Returns:
-        None if the two do not have the same floating-point operations in the same order.
+        None if the two do not have the same sums, or if it cannot be told which product of a sum is which.
     """
-    ours, theirs = _Code.read(instrumented), _Code.read(plain)
-    if ours.operations != theirs.operations or ours.sums.keys() != theirs.sums.keys():
+    ours, theirs = _by_key(instrumented), _by_key(plain)
+    if ours.keys() != theirs.keys():
         return None
-    pieces, position = [], 0
-    for number, own in ours.sums.items():
-        other = theirs.sums[number]
-        if (own.left, own.right) == (other.left, other.right):
+    turned: list[_Sum] = []
+    for key, sums in ours.items():
+        others = theirs[key]
+        if not sums[0].is_open:
             continue
-        if (own.left, own.right) != (other.right, other.left):
+        if "" in key[1]:
             return None
-        start, end = own.place
+        if len({other.left for other in others}) == 1:
+            turned += [one for one in sums if one.left != others[0].left]
+        elif len(sums) == len(others):
+            turned += [one for one, other in zip(sums, others, strict=True) if one.left != other.left]
+        else:
+            return None
+    pieces, position = [], 0
+    for start, end in sorted(one.operands for one in turned):
         left, right = instrumented[start:end].split(", ")
         pieces += [instrumented[position:start], f"{right}, {left}"]
         position = end
     return "".join([*pieces, instrumented[position:]])
+
+
+def _by_key(text: str) -> dict[tuple[Place, frozenset[Place]], list[_Sum]]:
+    """The sums of products of a text, in their order."""
+    found = defaultdict(list)
+    for one in _sums(text, _places(text)):
+        found[one.key].append(one)
+    return dict(found)
+
+
+def _sums(text: str, places: dict[str, Place]) -> Iterator[_Sum]:
+    products: dict[str, Place] = {}
+    for match in _OPERATION.finditer(text):
+        if match["op"] is None:
+            products.clear()  # A name is unique in its function only.
+            continue
+        place = places.get(match["place"] or "", "")
+        left, right = products.get(match["left"]), products.get(match["right"])
+        if match["op"] == "fmul":
+            products[match["name"]] = place
+        elif left is not None and right is not None:
+            yield _Sum(place, left, right, (match.start("left"), match.end("right")))
+
+
+def _places(text: str) -> dict[str, Place]:
+    """Where the locations of a text are in the source, by their number: calls that were inlined, outermost last."""
+    locations = {number: fields for number, *fields in _LOCATION.findall(text)}
+    scopes = dict(_SCOPE.findall(text))
+    return {number: _place(number, locations, scopes) for number in locations}
+
+
+def _place(number: str, locations: dict[str, list[str]], scopes: dict[str, str]) -> Place:
+    steps = []
+    while number in locations:
+        line, column, scope, number = locations[number]
+        steps.append(f"{scopes.get(scope, '')}:{line}:{column}")
+    return " in ".join(steps)

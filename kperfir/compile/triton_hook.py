@@ -20,7 +20,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import attempt, parse_module
-from kperfir.compile.contraction import has_sums_of_products, with_sums_of
+from kperfir.compile.contraction import has_open_sums, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
@@ -268,7 +268,7 @@ class Compilation:
 
         def compile_rest() -> dict[str, Any]:
             product = self.hook.lower(self._plain["llir"], module, trial)
-            if getattr(self.options, "enable_fp_fusion", True) and has_sums_of_products(product):
+            if getattr(self.options, "enable_fp_fusion", True) and has_open_sums(product):
                 product = self._with_plain_sums(product, module, metadata)
             products = {"llir": product}
             for name in self._later()[1:]:
@@ -293,7 +293,8 @@ class Compilation:
         if ordered is None:
             raise CompileError(
                 "rounds-differently", what="with records in it, LLVM would fuse other products with sums",
-                where=f"kernel {self._kernel}", fix="compile it with enable_fp_fusion=False",
+                where=f"kernel {self._kernel}",
+                fix="unset TRITON_DISABLE_LINE_INFO, or compile it with enable_fp_fusion=False",
             )  # fmt: skip
         return ordered
 

@@ -34,7 +34,9 @@ VECTOR_GATE = ("log_gate", (B, T, H, D))
 VECTOR_UNIT = ("unit", (B, T, H, D))
 
 
-def op(path: str, arguments: str, *, dtype: torch.dtype = torch.bfloat16, **overrides: Any) -> Operation:
+def op(
+    path: str, arguments: str, *, dtype: torch.dtype = torch.bfloat16, backward: bool = True, **overrides: Any
+) -> Operation:
     """Describe ``fla.ops.<path>``: names of its arguments, kinds or values that differ from `KINDS`."""
     module, _, name = path.rpartition(".")
 
@@ -51,7 +53,7 @@ def op(path: str, arguments: str, *, dtype: torch.dtype = torch.bfloat16, **over
                 made[argument] = kind
         return made
 
-    return Operation(name, f"{OPS}.{module}:{name}", inputs)
+    return Operation(name, f"{OPS}.{module}:{name}", inputs, backward)
 
 
 def call(function: str, inputs: Callable[[Maker], Mapping[int | str, Any]]) -> Operation:
@@ -75,21 +77,21 @@ OPERATIONS = (
     op("comba.chunk.chunk_comba", "q k v p g beta", k=KEY, p=KEY),
     op("delta_rule.chunk_delta_rule", "q k v beta", k=KEY),
     op("delta_rule.fused_recurrent_delta_rule", "q k v beta", k=KEY),
-    op("deltaformer.deltaformer_attn", "q k v beta", k=KEY),
     op("forgetting_attn.parallel_forgetting_attn", "q k v g"),
     op("gated_delta_rule.chunk.chunk_gated_delta_rule", "q k v g beta", k=KEY),
-    op("gated_delta_rule.fused_recurrent.fused_recurrent_gated_delta_rule", "q k v g beta", k=KEY),
+    op("gated_delta_rule.fused_recurrent.fused_recurrent_gated_delta_rule", "q k v g beta", k=KEY, backward=False),
     op(
         "gated_delta_product.chunk.chunk_gated_delta_product", "q k v g beta num_householder", num_householder=2,
         k=("direction", (B, 2 * T, H, D)), v=("normal", (B, 2 * T, H, D)), beta=("unit", (B, 2 * T, H)),
     ),
     op("gated_oja_rule.chunk.chunk_gated_oja_rule", "q k v gv beta", k=KEY, v=KEY, gv=VECTOR_GATE),
-    op("gated_oja_rule.fused_recurrent.fused_recurrent_gated_oja_rule", "q k v gv beta", k=KEY, v=KEY, gv=VECTOR_GATE),
+    op("gated_oja_rule.fused_recurrent.fused_recurrent_gated_oja_rule", "q k v gv beta", k=KEY, v=KEY, gv=VECTOR_GATE,
+       backward=False),
     op("gdn2.chunk.chunk_gdn2", "q k v g b w", k=KEY, g=VECTOR_GATE, b=VECTOR_UNIT, w=VECTOR_UNIT),
     op("gdn2.fused_recurrent.fused_recurrent_gdn2", "q k v g b w", k=KEY, g=VECTOR_GATE, b=VECTOR_UNIT, w=VECTOR_UNIT),
     op("generalized_delta_rule.chunk_dplr_delta_rule", "q k v a b gk", a=KEY, b=KEY),
-    op("generalized_delta_rule.chunk_iplr_delta_rule", "q k v a b", a=KEY, b=KEY),
-    op("generalized_delta_rule.fused_recurrent_dplr_delta_rule", "q k v a b gk", a=KEY, b=KEY),
+    op("generalized_delta_rule.chunk_iplr_delta_rule", "q k v a b", a=KEY, b=KEY, backward=False),
+    op("generalized_delta_rule.fused_recurrent_dplr_delta_rule", "q k v a b gk", a=KEY, b=KEY, backward=False),
     op("generalized_delta_rule.fused_recurrent_iplr_delta_rule", "q k v a b", a=KEY, b=KEY),
     op("gla.chunk_gla", "q k v g", g=VECTOR_GATE),
     op("gla.fused_recurrent_gla", "q k v gk"),
@@ -107,15 +109,13 @@ OPERATIONS = (
     op("linear_attn.fused_chunk_linear_attn", "q k v"),
     op("linear_attn.fused_recurrent_linear_attn", "q k v"),
     op("mesa_net.chunk_mesa_net", "q k v g beta lamb", k=KEY, q=KEY, lamb=lambda make: make.unit(H, D)),
-    op("moba.parallel_moba", "q k v cu_seqlens max_seqlen chunk_size topk", max_seqlen=T, chunk_size=32, topk=2,
-       q=("normal", (T, H, D)), k=("normal", (T, H, D)), v=("normal", (T, H, D)),
-       cu_seqlens=lambda make: torch.tensor([0, T], dtype=torch.int32)),
     op("nsa.parallel_nsa", "q k v g_cmp g_slc g_swa block_counts block_size window_size",
        q=("normal", (B, T, 16, D)), k=("normal", (B, T, 1, D)), v=("normal", (B, T, 1, D)),
        g_cmp=("unit", (B, T, 16)), g_slc=("unit", (B, T, 16)), g_swa=None, block_counts=2, block_size=32,
        window_size=0),
     op("parallax.parallel_parallax", "q r k v"),
-    op("path_attn.parallel_path_attn", "q k v w beta g", w=KEY),
+    op("path_attn.parallel_path_attn", "q k v w beta g", w=lambda make: make.direction(B, T, H, D),
+       beta=lambda make: make.unit(B, T, H)),
     op("rebased.parallel_rebased", "q k v", q=("normal", (B, T, H, 16)), k=("normal", (B, T, H, 16))),
     op("retention.chunk_retention", "q k v"),
     op("retention.fused_chunk_retention", "q k v"),
