@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from kperfir._native import simt as native
 
+from kernels.attention import fa_fwd
 from kernels.elementwise import vadd
 from kernels.matmuls import matmul
 from kernels.reductions import layernorm_fwd, softmax
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 REPEATS = 5
+LONG_SECONDS = 2  # A launch that takes longer is measured once.
 
 
 def softmax_case() -> tuple[str, Callable[[], Any]]:
@@ -58,6 +60,16 @@ def matmul_case(size: int) -> tuple[str, Callable[[], Any]]:
     )
 
 
+def attention_case(heads: int, length: int) -> tuple[str, Callable[[], Any]]:
+    width = 64
+    q, k, v, o = (torch.randn(heads, length, width).half() for _ in range(4))
+    logsumexp = torch.empty(heads, length)
+    sizes = (0.125, heads * length * width, length * width, length, heads)
+    return f"flash attention H{heads} T{length} D{width} fp16", lambda: fa_fwd[(length // 128, heads)](
+        q, k, v, o, logsumexp, *sizes, D=width, BM=128, BN=64, CAUSAL=False, num_warps=4, num_stages=2
+    )
+
+
 class OneInstructionSet:
     """The native module, its kernels bound to one host instruction set."""
 
@@ -78,6 +90,8 @@ def measure(driver: Any, launch: Callable[[], Any]) -> tuple[float, Any]:
             start = time.process_time()
             launch()
             seconds.append(time.process_time() - start)
+        if seconds[-1] > LONG_SECONDS:
+            break
     return statistics.median(seconds), launches[-1].result
 
 
@@ -86,12 +100,13 @@ def run() -> tuple[str, int]:
     names: list[str] = []
     figures: dict[str, list[float]] = {}
     instruction_sets = native.host_instruction_sets()
+    cases = (vadd_case(), softmax_case(), layernorm_case(), matmul_case(512), attention_case(16, 2048))
     for isa in instruction_sets:
         with simt(threads=1) as driver:
             driver._native = OneInstructionSet(driver._native, isa)
-            for kernel in (vadd, softmax, layernorm_fwd, matmul):
+            for kernel in (vadd, softmax, layernorm_fwd, matmul, fa_fwd):
                 kernel.device_caches.clear()  # Kernels that are loaded are bound to another one.
-            for name, launch in (vadd_case(), softmax_case(), layernorm_case(), matmul_case(512)):
+            for name, launch in cases:
                 seconds, result = measure(driver, launch)
                 instructions = int(result.warp_instructions)
                 if name not in figures:
