@@ -160,6 +160,9 @@ class Options:
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
     buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
     ctas: tuple[int, int, int] = _setting("CTAS", EVERY, _range, "CTAs to record: first:last:step of the linear id")
+    iterations: tuple[int, int, int] = _setting(
+        "ITERATIONS", EVERY, _range, "iterations of each loop to record: first:last:step"
+    )
     sms: tuple[int, int, int] = _setting("SMS", EVERY, _range, "SMs to record: first:last")
     warps: tuple[int, ...] = _setting("WARPS", (), _numbers, "warps of a CTA to record; empty is all")
     granularity: str = _setting(

@@ -7,6 +7,7 @@
 
 #include "Dialect/KPerfGPU/KPerfGPU.h"
 #include "passes/ForeignOps.h"
+#include "passes/IterationSelection.h"
 #include "passes/Options.h"
 #include "passes/RegionKinds.h"
 #include "passes/RegionTree.h"
@@ -38,8 +39,9 @@ bool isRecord(Operation *op) { return isa<RecordOp, MarkOp>(op); }
 /// Replaces the records of one kernel.
 class FrameBuilder {
 public:
-  FrameBuilder(const RegionTree &tree, unsigned maxSlots)
-      : tree(tree), maxSlots(maxSlots) {}
+  FrameBuilder(const RegionTree &tree, const IterationSelection &selection,
+               unsigned maxSlots)
+      : tree(tree), selection(selection), maxSlots(maxSlots) {}
 
   void run(FunctionOpInterface kernel) {
     kernel->walk([&](Operation *op) {
@@ -48,19 +50,20 @@ public:
              up = up->getParentOp())
           recording.insert(up);
     });
-    build(kernel.getFunctionBody());
+    build(kernel.getFunctionBody(), Value());
   }
 
   /// Per frame an array of stamps, each an array of events.
   ArrayRef<Attribute> getFrames() const { return frames; }
 
 private:
-  void build(Region &region) {
+  /// `when`, if it is not null, says whether what is here is recorded.
+  void build(Region &region, Value when) {
     for (Block &block : region)
-      build(block);
+      build(block, when);
   }
 
-  void build(Block &block) {
+  void build(Block &block, Value when) {
     SmallVector<Stamp> stamps;
     SmallVector<Operation *> done;
     unsigned sinceLast = kMaxOpsUnderStamp; // Operations since the last record.
@@ -71,7 +74,7 @@ private:
         bool shares = sinceLast < kMaxOpsUnderStamp &&
                       canShare(stamps.back(), getEvent(&op));
         if (!shares && stamps.size() == maxSlots)
-          flush(stamps);
+          flush(stamps, when);
         if (!shares)
           stamps.push_back({&op, {}, {}});
         stamps.back().events.push_back(getEvent(&op));
@@ -80,14 +83,14 @@ private:
         done.push_back(&op);
         sinceLast = 0;
       } else if (recording.contains(&op)) {
-        flush(stamps);
-        buildInside(&op);
+        flush(stamps, when);
+        buildInside(&op, when);
         sinceLast = kMaxOpsUnderStamp;
       } else {
         sinceLast = isTransparent(&op) ? sinceLast + 1 : kMaxOpsUnderStamp;
       }
     }
-    flush(stamps);
+    flush(stamps, when);
     for (Operation *op : done)
       op->erase();
   }
@@ -105,7 +108,7 @@ private:
     return EventAttr::get(op->getContext(), edge, *tree.getId(op));
   }
 
-  void flush(SmallVectorImpl<Stamp> &stamps) {
+  void flush(SmallVectorImpl<Stamp> &stamps, Value when) {
     if (stamps.empty())
       return;
     MLIRContext *context = stamps.front().at->getContext();
@@ -114,7 +117,7 @@ private:
         static_cast<uint32_t>(stamps.size()), countValueWords(stamps));
     OpBuilder builder(stamps.front().at);
     Value frame = kperf_gpu::OpenFrameOp::create(
-        builder, stamps.front().at->getLoc(), type);
+        builder, stamps.front().at->getLoc(), type, when);
     SmallVector<Attribute> meaning;
     uint32_t word = 0;
     Operation *last = stamps.back().at;
@@ -149,16 +152,18 @@ private:
 
   /// Frames of an operation that is control flow; where it changes warps, their
   /// state passes through the segment headers.
-  void buildInside(Operation *op) {
+  void buildInside(Operation *op, Value when) {
     if (!isNamed(op, "ttg.warp_specialize")) {
+      if (selection.contains(op))
+        when = selection.makePredicate(op, when);
       for (Region &region : op->getRegions())
-        build(region);
+        build(region, when);
       return;
     }
     for (auto [index, region] : llvm::enumerate(listWarpRegions(op))) {
       if (!holdsRecords(*region))
         continue;
-      build(*region);
+      build(*region, Value()); // Roles in a loop are recorded each time.
       OpBuilder builder = OpBuilder::atBlockBegin(&region->front());
       kperf_gpu::AttachOp::create(builder, op->getLoc());
       for (Block &block : *region)
@@ -182,6 +187,7 @@ private:
   }
 
   const RegionTree &tree;
+  const IterationSelection &selection;
   unsigned maxSlots;
   SmallPtrSet<Operation *, 16> recording; // Operations with records inside.
   SmallVector<Attribute> frames;
@@ -196,8 +202,10 @@ std::string spellValue(const RecordedRegion &mark) {
   return (letter + Twine(bits)).str();
 }
 
-/// What the layout says about a region.
-Attribute describe(const RecordedRegion &region, OpBuilder &builder) {
+/// What the layout says about a region; `range`: which of its executions are
+/// recorded.
+Attribute describe(const RecordedRegion &region, const IterationRange &range,
+                   OpBuilder &builder) {
   SourcePlace place = findSource(region.loc);
   SmallVector<NamedAttribute> fields;
   auto add = [&](StringRef name, Attribute value) {
@@ -215,17 +223,24 @@ Attribute describe(const RecordedRegion &region, OpBuilder &builder) {
   add("column", i32(place.column));
   if (region.value)
     add("value", builder.getStringAttr(spellValue(region)));
+  if (!range.isEvery()) {
+    add("first", i32(range.first));
+    add("last", i32(range.last));
+    add("step", i32(range.step));
+  }
   return builder.getDictionaryAttr(fields);
 }
 
 struct AssignFrames : Unverified<impl::AssignFramesBase<AssignFrames>> {
-  explicit AssignFrames(uint32_t maxSlots) : maxSlots(maxSlots) {}
+  AssignFrames(uint32_t maxSlots, IterationRange iterations)
+      : maxSlots(maxSlots), iterations(iterations) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<FunctionOpInterface> kernel = findKernel(module);
     if (failed(kernel))
       return signalPassFailure();
+    IterationSelection selection(iterations, *kernel);
     FailureOr<RegionTree> tree = RegionTree::build(*kernel);
     if (failed(tree))
       return signalPassFailure();
@@ -239,11 +254,19 @@ struct AssignFrames : Unverified<impl::AssignFramesBase<AssignFrames>> {
              kind != Kind::Iteration && kind != Kind::Prologue &&
              kind != Kind::Epilogue && kind != Kind::User;
     };
-    if (ArrayAttr flows = findFlows(tree->listAsyncOps(), isOwnRegion, builder);
+    SmallVector<PlacedOp> asyncOps = tree->listAsyncOps();
+    for (PlacedOp &placed : asyncOps)
+      if (selection.mayLeaveOut(placed.op))
+        placed.region = std::nullopt; // Its executions cannot be counted.
+    if (ArrayAttr flows = findFlows(asyncOps, isOwnRegion, builder);
         !flows.empty())
       module->setAttr("kperf.flows", flows);
 
-    FrameBuilder frames(*tree, maxSlots);
+    llvm::SmallDenseSet<uint32_t> selected;
+    for (RecordOp start : selection.getStarts())
+      if (std::optional<uint32_t> id = tree->getId(start))
+        selected.insert(*id);
+    FrameBuilder frames(*tree, selection, maxSlots);
     frames.run(*kernel);
     if (frames.getFrames().size() > kperfir::record::kMaxFrames) {
       kernel->emitError() << "the kernel needs " << frames.getFrames().size()
@@ -254,8 +277,11 @@ struct AssignFrames : Unverified<impl::AssignFramesBase<AssignFrames>> {
     encloseKernel(*kernel);
 
     SmallVector<Attribute> regions;
-    for (const RecordedRegion &region : tree->getRegions())
-      regions.push_back(describe(region, builder));
+    for (auto [id, region] : llvm::enumerate(tree->getRegions()))
+      regions.push_back(describe(
+          region, selected.contains(id) ? iterations : IterationRange(),
+          builder));
+    addNotes(module, selection.getNotes());
     module->setAttr("kperf.regions", builder.getArrayAttr(regions));
     module->setAttr("kperf.frames", builder.getArrayAttr(frames.getFrames()));
     leaveToNextVerifier();
@@ -273,6 +299,7 @@ struct AssignFrames : Unverified<impl::AssignFramesBase<AssignFrames>> {
   }
 
   uint32_t maxSlots;
+  IterationRange iterations;
 };
 
 } // namespace
@@ -280,10 +307,16 @@ struct AssignFrames : Unverified<impl::AssignFramesBase<AssignFrames>> {
 std::unique_ptr<Pass> createAssignFrames(OptionTexts texts) {
   OptionReader reader("kperf-assign-frames", texts);
   uint32_t maxSlots = 64;
+  IterationRange range;
   reader.readCount("max-slots", maxSlots, /*minimum=*/1);
+  reader.readCount("first-iteration", range.first);
+  reader.readCount("last-iteration", range.last);
+  reader.readCount("iteration-step", range.step, /*minimum=*/1);
+  for (uint32_t *number : {&range.first, &range.last, &range.step})
+    *number = std::min<uint32_t>(*number, std::numeric_limits<int32_t>::max());
   if (std::unique_ptr<Pass> rejected = reader.reject())
     return rejected;
-  return std::make_unique<AssignFrames>(maxSlots);
+  return std::make_unique<AssignFrames>(maxSlots, range);
 }
 
 } // namespace mlir::kperf

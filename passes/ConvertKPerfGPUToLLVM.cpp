@@ -65,7 +65,8 @@ public:
 private:
   struct OpenFrame {
     Value cursor;
-    Value fits;
+    Value when; // Null: always.
+    Value fits; // And `when`.
     StorePlace place;
     SmallVector<std::pair<uint32_t, Value>> pending; // By offset: clocks read.
   };
@@ -115,7 +116,7 @@ private:
     } else if (isa<kperf_gpu::DetachOp>(op)) {
       recording.storeState(b, segment, state);
     } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
-      frames[open.getFrame()] = openFrame(b, state);
+      frames[open.getFrame()] = openFrame(b, open.getWhen(), state);
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
       stampSlot(b, frames[stamp.getFrame()], stamp.getSlot());
     } else if (auto store = dyn_cast<kperf_gpu::StoreValueOp>(op)) {
@@ -128,12 +129,14 @@ private:
     return success();
   }
 
-  OpenFrame openFrame(LLVMBuilder &b, WarpState state) {
+  OpenFrame openFrame(LLVMBuilder &b, Value when, WarpState state) {
     Value fits = b.compare(Compare::Sle, state.cursor, segment.limit);
+    if (when)
+      fits = b.both(fits, when);
     Value address = state.cursor;
     if (plan.global)
       address = b.add(segment.base, b.extend(state.cursor));
-    return {state.cursor, fits, target.prepare(b, {address, fits}), {}};
+    return {state.cursor, when, fits, target.prepare(b, {address, fits}), {}};
   }
 
   void stampSlot(LLVMBuilder &b, OpenFrame &frame, uint32_t slot) {
@@ -175,7 +178,10 @@ private:
         record::frameWords(slots, type.getValueWords()) * record::kWordBytes;
     target.store(b, frame.place, bytes - record::kWordBytes,
                  b.constant(record::kTagBase | type.getId()));
-    state.records = b.add(state.records, slots);
+    auto unlessLeftOut = [&](Value now, Value before) {
+      return frame.when ? b.select(frame.when, now, before) : now;
+    };
+    state.records = unlessLeftOut(b.add(state.records, slots), state.records);
     Value past = b.add(frame.cursor, bytes);
     if (!plan.ring) {
       state.cursor = b.select(frame.fits, past, frame.cursor);
@@ -184,7 +190,8 @@ private:
     Value lapped = b.compare(Compare::Sgt, past, segment.limit);
     target.noteLap(b, {segment.header, b.both(lapped, frame.fits)},
                    b.sub(past, segment.data));
-    state.cursor = b.select(lapped, segment.data, past);
+    state.cursor =
+        unlessLeftOut(b.select(lapped, segment.data, past), frame.cursor);
   }
 
   Region &region;

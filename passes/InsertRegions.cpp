@@ -126,7 +126,7 @@ private:
       kept.remove(kind);
     }
     if (!lost.empty())
-      notes.push_back(describe("loop", loop->getLoc()) +
+      notes.push_back(describePlace("loop", loop->getLoc()) +
                       ": not recorded, for the budget of " +
                       std::to_string(budget) +
                       " records per iteration: " + lost);
@@ -243,16 +243,10 @@ private:
 
   void noteCall(Operation *call) {
     auto callee = dyn_cast_or_null<SymbolRefAttr>(call->getAttr("callee"));
-    notes.push_back(describe("call", call->getLoc()) +
+    notes.push_back(describePlace("call", call->getLoc()) +
                     ": no records from inside of " +
                     (callee ? callee.getLeafReference().str() : "a function") +
                     ", which is not inlined (noinline)");
-  }
-
-  static std::string describe(StringRef what, Location loc) {
-    SourcePlace place = findSource(loc);
-    return llvm::formatv("{0} {1}:{2}", what,
-                         llvm::sys::path::filename(place.file), place.line);
   }
 
   const RegionPolicy &policy;

@@ -135,11 +135,20 @@ static std::string print(const json::Object &layout) {
   return text;
 }
 
+/// The oldest version that says what there is to say.
+static uint32_t findVersion(ModuleOp module) {
+  auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
+  bool leavesOut = llvm::any_of(regions, [](Attribute region) {
+    return cast<DictionaryAttr>(region).contains("step");
+  });
+  return leavesOut ? record::kLayoutVersion : record::kEveryIterationVersion;
+}
+
 std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
                                BufferPlan &plan) {
   auto target = module->getAttrOfType<StringAttr>("ttg.target");
   json::Object layout{
-      {"version", static_cast<int64_t>(record::kLayoutVersion)},
+      {"version", static_cast<int64_t>(findVersion(module))},
       {"hash", 0},
       {"kernel", kernel.getName()},
       {"target", target ? target.getValue() : StringRef()},

@@ -243,8 +243,13 @@ def AssignFrames : Pass<"kperf-assign-frames", "::mlir::ModuleOp"> {
     The regions and frames are left on the module as `kperf.regions` and
     `kperf.frames`, for `kperf-plan-buffer`.
 
-    Option `max-slots` (default 64): a longer frame is cut in two, since the
-    largest frame decides how much of the buffer's end stays unused.
+    Options:
+    * `max-slots` (default 64): a longer frame is cut in two, since the largest
+      frame decides how much of the buffer's end stays unused.
+    * `first-iteration`, `last-iteration`, `iteration-step` (default 0, 0, 1): of
+      each `scf.for` with a constant step, iterations of these numbers are
+      recorded; a last of 0 is no end. Frames inside open only in those; an
+      iteration then ends where its code does.
 
     Before:
     ```mlir

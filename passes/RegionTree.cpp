@@ -168,7 +168,7 @@ LogicalResult NestingWalk::end(RecordOp record, Stack &stack) {
   if (llvm::none_of(stack, [&](const Open &o) { return o.name == name; }))
     return record.emitOpError("ends region \"")
            << name << "\", which is not open here; open: " << describe(stack);
-  while (isIteration(stack.back()))
+  while (isIteration(stack.back()) && stack.back().name != name)
     stack.pop_back();
   if (stack.back().name != name) {
     InFlightDiagnostic diagnostic =

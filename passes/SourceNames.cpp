@@ -8,6 +8,8 @@
 #include "passes/SourceNames.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace mlir::kperf;
@@ -43,4 +45,10 @@ SourcePlace kperf::findSource(Location loc) {
     if (!isLibraryFile(frame.file))
       return frame;
   return frames.empty() ? SourcePlace() : frames.front();
+}
+
+std::string kperf::describePlace(StringRef what, Location loc) {
+  SourcePlace place = findSource(loc);
+  return llvm::formatv("{0} {1}:{2}", what,
+                       llvm::sys::path::filename(place.file), place.line);
 }

@@ -5,6 +5,8 @@
 
 #include "mlir/IR/Location.h"
 
+#include <string>
+
 namespace mlir::kperf {
 
 struct SourcePlace {
@@ -16,6 +18,9 @@ struct SourcePlace {
 /// The innermost frame of `loc` that is not in Triton's own library; the
 /// innermost of all if there is no other.
 SourcePlace findSource(Location loc);
+
+/// `loop mm.py:12` and the like.
+std::string describePlace(StringRef what, Location loc);
 
 } // namespace mlir::kperf
 

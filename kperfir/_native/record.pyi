@@ -7,7 +7,7 @@ from numpy import generic, uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 2
+LAYOUT_VERSION: int = 3
 
 WORD_BYTES: int = 4
 

@@ -76,7 +76,24 @@ def decode_buffer(
     result = _decoder(layout).decode(raw.data, raw.ids, raw.grid, stamps=stamps, spans=spans)
     if isinstance(result, record.DecodeError):
         raise _error(layout, result, where)
+    _number_iterations(layout, result["spans"])
     return DecodedBuffer(**result)
+
+
+def _number_iterations(layout: BufferLayout, spans: Table) -> None:
+    """Turn counts of recorded iterations into numbers of iterations, where some are left out."""
+    import numpy as np
+
+    if all(region.is_every for region in layout.regions):
+        return
+    first, step = np.zeros(len(layout.regions), np.int64), np.ones(len(layout.regions), np.int64)
+    for region in layout.regions:
+        if region.kind == "iteration":
+            first[region.id], step[region.id] = region.first, region.step
+        elif region.parent >= 0 and layout.regions[region.parent].kind != "loop":
+            first[region.id], step[region.id] = first[region.parent], step[region.parent]
+    numbers, of = spans["iteration"], spans["region"]
+    spans["iteration"] = np.where(numbers < 0, numbers, first[of] + step[of] * numbers)
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from kperfir._native import record
 
 from kperfir.errors import CaptureError
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3  # Says which iterations of a loop are recorded, where not each is; else the same as 2.
 OLDEST_LAYOUT_VERSION = 1  # Had no values of marks; else the same.
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("shared", "global")
@@ -57,7 +57,8 @@ class Role:
 class Region:
     """A stretch of the program that is measured; `parent` is the region around it in the source, or -1.
 
-    `value` is the type of what a mark carries, one of `VALUE_WORDS`, or empty.
+    `value` is the type of what a mark carries, one of `VALUE_WORDS`, or empty. Of an iteration, those numbered `first`,
+    `first` + `step` and so on, less than `last` (0: any), are recorded.
     """
 
     id: int
@@ -69,10 +70,18 @@ class Region:
     line: int
     column: int
     value: str = ""
+    first: int = 0
+    last: int = 0
+    step: int = 1
 
     @property
     def value_words(self) -> int:
         return VALUE_WORDS.get(self.value, 0)
+
+    @property
+    def is_every(self) -> bool:
+        """Whether none of its executions is left out on purpose."""
+        return (self.first, self.last, self.step) == (0, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +281,9 @@ def _region(at: str, fields: dict[str, Any]) -> Region:
         line=_integer(fields, "line", 0, 0x7FFFFFFF, at),
         column=_integer(fields, "column", 0, 0x7FFFFFFF, at),
         value=_choice(fields, "value", tuple(VALUE_WORDS), at) if "value" in fields else "",
+        first=_integer(fields, "first", 0, 0x7FFFFFFF, at) if "first" in fields else 0,
+        last=_integer(fields, "last", 0, 0x7FFFFFFF, at) if "last" in fields else 0,
+        step=_integer(fields, "step", 1, 0x7FFFFFFF, at) if "step" in fields else 1,
     )
 
 
@@ -330,6 +342,8 @@ def _check_regions(layout: BufferLayout) -> None:
             raise _bad(at, found=f"parent {region.parent}", expected="an iteration's parent is a loop")
         if parent is not None and parent.kind == "mark":
             raise _bad(at, found=f"parent {region.parent}, a mark", expected="marks have no children")
+        if not region.is_every and region.kind != "iteration":
+            raise _bad(at, found=f"a selection of a {region.kind}", expected="iterations are selected")
         if region.value and region.kind != "mark":
             raise _bad(at, found=f"a value of a {region.kind}", expected="values are carried by marks")
         depth.append(0 if parent is None else depth[region.parent] + 1)
@@ -349,8 +363,10 @@ def _check_frames(layout: BufferLayout) -> None:
         for event in (event for stamp in frame.stamps for event in stamp):
             if not 0 <= event.region < len(layout.regions):
                 raise _bad(at, found=f"region {event.region}", expected=f"one of {len(layout.regions)} regions")
-            kind = layout.regions[event.region].kind
-            if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and kind == "iteration"):
+            region = layout.regions[event.region]
+            kind = region.kind
+            unending = kind == "iteration" and region.is_every
+            if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and unending):
                 raise _bad(at, found=f"edge {event.edge} of a region of kind {kind}", expected="an edge of that kind")
 
 

@@ -345,6 +345,7 @@ class _Replay:
             iteration = self.iterations[-1]
             if iteration >= 0:
                 self.iterations[-1] += 1
+                iteration = self.layout.regions[region].first + self.layout.regions[region].step * iteration
         elif self.open and self.kind(top) != "loop":
             iteration = self.top.iteration
         else:

@@ -12,6 +12,7 @@ import click
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT.kpf", help="File to write, or its folder.")
 @click.option("--kernels", metavar="GLOB,...", help="Kernels to record.")
 @click.option("--regions", metavar="KIND,...", help="What to record inside a kernel.")
+@click.option("--iterations", metavar="FIRST:LAST:STEP", help="Iterations of each loop to record.")
 @click.option("--device", metavar="NAME", help="auto, simt, cuda or hip.")
 @click.option("--launches", type=int, metavar="N", help="Launches kept per kernel.")
 @click.option("--cuda-as-cpu", is_flag=True, help="Let a script that asks torch for CUDA run on the simulated device.")

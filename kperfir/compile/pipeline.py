@@ -78,7 +78,7 @@ def plan_pipelines(options: Options) -> Pipelines:
     scopes = "kperf-insert-scopes," if records_kind(options, "user") or records_kind(options, "mark") else ""
     insert = PassCall("kperf-insert-regions", (f"regions={','.join(options.regions)}", f"budget={options.budget}"))
     return Pipelines(
-        ttgir=f"{scopes}{insert},kperf-verify-balance,kperf-assign-frames",
+        ttgir=f"{scopes}{insert},kperf-verify-balance,{PassCall('kperf-assign-frames', tuple(_iterations(options)))}",
         allocation=str(plan),
         lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},
     )
@@ -87,6 +87,13 @@ def plan_pipelines(options: Options) -> Pipelines:
 def records_kind(options: Options, kind: str) -> bool:
     """Whether regions of `kind`, ``user`` or ``mark``, are to be recorded: every policy has them."""
     return kind in options.regions or not set(POLICIES).isdisjoint(options.regions)
+
+
+def _iterations(options: Options) -> Iterator[str]:
+    """What is recorded of a loop, where that is not all of it."""
+    first, last, step = options.iterations
+    counts = {"first-iteration": first, "last-iteration": last, "iteration-step": step - 1 and step}
+    yield from (f"{name}={count}" for name, count in counts.items() if count)
 
 
 def _selection(options: Options) -> Iterator[str]:

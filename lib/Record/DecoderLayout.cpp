@@ -73,8 +73,7 @@ std::string DecoderLayout::validate() const {
     if (!known || event.edge > Edge::Mark)
       return "event of region " + std::to_string(event.region);
     RegionKind kind = regionKinds[static_cast<size_t>(event.region)];
-    if ((event.edge == Edge::Mark) != (kind == RegionKind::Mark) ||
-        (event.edge == Edge::End && kind == RegionKind::Iteration))
+    if ((event.edge == Edge::Mark) != (kind == RegionKind::Mark))
       return "edge of region " + std::to_string(event.region);
   }
   for (size_t frame = 0; frame + 1 < frameOffsets.size(); ++frame)

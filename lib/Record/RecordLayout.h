@@ -17,8 +17,11 @@ namespace kperfir::record {
 inline constexpr uint32_t kWordBytes = 4;
 
 /// Version of the layout JSON and of everything in this file. A change of any
-/// constant below is a new version. 2: marks may carry values.
-inline constexpr uint32_t kLayoutVersion = 2;
+/// constant below is a new version. 2: marks may carry values. 3: iterations
+/// may be left out, and those that are not end.
+inline constexpr uint32_t kLayoutVersion = 3;
+/// Version of a layout that records every iteration of its loops.
+inline constexpr uint32_t kEveryIterationVersion = 2;
 
 //===----------------------------------------------------------------------===//
 // CTA header

@@ -1,4 +1,4 @@
-// RUN: kperfir opt %s --pass convert-kperf-gpu-to-llvm | filecheck %s
+// RUN: kperfir opt %s --pass convert-kperf-gpu-to-llvm --split-input-file | filecheck %s
 
 // A ring in global memory, of every third CTA.
 // The CTA's number modulo 3 decides whether it is recorded at all.
@@ -21,6 +21,28 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 1 : i32, ha
   llvm.func @ring(%s: !llvm.ptr<1>) {
     kperf_gpu.init(%s : !llvm.ptr<1>)
     %f = kperf_gpu.open_frame : !kperf_gpu.frame<0, 1>
+    kperf_gpu.stamp %f[0] mark 0 : !kperf_gpu.frame<0, 1>
+    kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1>
+    kperf_gpu.finalize(%s : !llvm.ptr<1>)
+    llvm.return
+  }
+}
+
+// -----
+
+// A frame of an iteration that may be left out: it fits only if it is not, and
+// otherwise neither the cursor nor the count of records moves.
+// CHECK: llvm.func @left_out(%{{.*}}, %[[WHEN:.*]]: i1)
+// CHECK: %[[ROOM:.*]] = llvm.icmp "sle"
+// CHECK-NEXT: %[[FITS:.*]] = llvm.and %[[ROOM]], %[[WHEN]] : i1
+// CHECK: now;{{.*}} %{{.*}}, %[[FITS]]
+// CHECK: llvm.select %[[WHEN]]
+// CHECK: llvm.select %[[WHEN]]
+module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 1 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
+  llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+  llvm.func @left_out(%s: !llvm.ptr<1>, %when: i1) {
+    kperf_gpu.init(%s : !llvm.ptr<1>)
+    %f = kperf_gpu.open_frame when %when : !kperf_gpu.frame<0, 1>
     kperf_gpu.stamp %f[0] mark 0 : !kperf_gpu.frame<0, 1>
     kperf_gpu.close_frame %f : !kperf_gpu.frame<0, 1>
     kperf_gpu.finalize(%s : !llvm.ptr<1>)

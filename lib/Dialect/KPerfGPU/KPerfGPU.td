@@ -130,6 +130,9 @@ def KPerfGPU_OpenFrameOp : KPerfGPU_Op<"open_frame", [MemoryEffects<[MemWrite]>]
     is closed exactly once, after the last stamp. Frames do not nest. The write
     effect keeps two frames with the same content apart.
 
+    Where `when` is false, nothing of the frame is stored or counted: it is in
+    an iteration of a loop that is left out.
+
     Example:
     ```mlir
     %frame = kperf_gpu.open_frame : !kperf_gpu.frame<0, 2>
@@ -137,10 +140,13 @@ def KPerfGPU_OpenFrameOp : KPerfGPU_Op<"open_frame", [MemoryEffects<[MemWrite]>]
     %x = tt.load %ptr : tensor<256x!tt.ptr<f32>>
     kperf_gpu.stamp %frame[1] end 1 : !kperf_gpu.frame<0, 2>
     kperf_gpu.close_frame %frame : !kperf_gpu.frame<0, 2>
+
+    %sampled = kperf_gpu.open_frame when %even : !kperf_gpu.frame<1, 1>
     ```
   }];
+  let arguments = (ins Optional<I1>:$when);
   let results = (outs KPerfGPU_FrameType:$frame);
-  let assemblyFormat = "attr-dict `:` qualified(type($frame))";
+  let assemblyFormat = "(`when` $when^)? attr-dict `:` qualified(type($frame))";
   let hasVerifier = 1;
 }
 

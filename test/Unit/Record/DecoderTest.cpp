@@ -299,8 +299,8 @@ TEST(DecoderLayout, ValidateNamesWhatIsWrong) {
               HasSubstr("without an event"));
   EXPECT_THAT(faultOf([](auto &l) { l.events[0].region = 4; }),
               HasSubstr("event of region 4"));
-  EXPECT_THAT(faultOf([](auto &l) { l.events[4].region = 2; }),
-              HasSubstr("edge of region 2"));
+  EXPECT_THAT(faultOf([](auto &l) { l.events[4].edge = Edge::Mark; }),
+              HasSubstr("edge of region"));
   EXPECT_THAT(faultOf([](auto &l) { l.maxFrameWords = 2; }),
               HasSubstr("size of frame 2"));
 }

@@ -42,6 +42,15 @@ def test_parse_accepts_warps_without_a_role_and_roles_out_of_order() -> None:
     assert [parsed.role_names[role] for role in parsed.role_of_warp()] == ["a", "a", "idle", "b", "b"]
 
 
+def test_parse_accepts_the_end_of_an_iteration_that_is_not_always_recorded() -> None:
+    fields = json.loads(layout().text)
+    fields["regions"][2].update(first=1, last=9, step=4)
+    fields["frames"][1]["stamps"][0][0] = ["end", 2]
+    region = parse_layout(seal_layout(fields)).regions[2]
+    assert (region.first, region.last, region.step) == (1, 9, 4)
+    assert not region.is_every
+
+
 def test_hash_is_that_of_the_text_with_hash_zero() -> None:
     parsed = layout()
     zeroed = parsed.text.replace(f'"hash":{parsed.hash}', '"hash":0')
@@ -68,8 +77,8 @@ def test_parse_refuses_a_text_that_was_edited() -> None:
 
 
 def test_parse_names_the_version_when_it_differs() -> None:
-    with pytest.raises(CaptureError, match="version 3") as caught:
-        parse_layout('{"version":3}')
+    with pytest.raises(CaptureError, match="version 4") as caught:
+        parse_layout('{"version":4}')
     assert caught.value.code == "layout-version"
 
 
@@ -108,6 +117,8 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "event negative": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["start", -1]), "frames[1]"),
     "event edge": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["stop", 0]), "frames[1], slot 0"),
     "event bool": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["start", True]), "frames[1], slot 0"),
+    "selection of a loop": (lambda f: f["regions"][1].update(step=2), "regions[1]"),
+    "selection without step": (lambda f: f["regions"][2].update(step=0), "regions[2]"),
     "iteration end": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["end", 2]), "frames[1]"),
     "value of a loop": (lambda f: f["regions"][1].update(value="i32"), "regions[1]"),
     "value type": (lambda f: f["regions"][1].update(value="i16"), "regions[1]"),

@@ -45,3 +45,14 @@ def test_selection_reaches_the_pass_where_there_is_one():
     (plan,) = parse_pipeline(pipelines.allocation)
     wanted = {"first-cta=4", "last-cta=100", "sample-ctas=3", "last-sm=2", "warps=0,2", "granularity=cta"}
     assert wanted <= set(plan.options)
+
+
+def test_iterations_reach_the_pass_where_not_each_is_recorded():
+    assert plan_pipelines(resolve({})).ttgir.endswith(",kperf-assign-frames")
+    for text, wanted in {
+        "::4": "{iteration-step=4}",
+        "2:9": "{first-iteration=2 last-iteration=9}",
+        "1::3": "{first-iteration=1 iteration-step=3}",
+    }.items():
+        options = resolve({"TRITON_KPERF_ITERATIONS": text})
+        assert plan_pipelines(options).ttgir.endswith(f",kperf-assign-frames{wanted}")
