@@ -118,6 +118,20 @@ def test_results_are_those_of_the_plain_kernel(tmp_path: Path):
         assert torch.equal(plain.arguments[name], profiled.arguments[name])
 
 
+def test_loops_of_roles_record_the_iterations_that_were_asked_for(tmp_path: Path):
+    run = run_profiled(WORKLOAD, tmp_path / "out.kpf", log=True, iterations="1::2")
+    WORKLOAD.verify(run.arguments)
+    spans = run.timeline.spans
+    loops = spans.loc[spans["kind"] == "iteration"].groupby(["role", "line"], observed=True)["iteration"]
+    assert {"default", "partition0", "partition1"} == set(loops.first().index.get_level_values("role"))
+    # Roles begin in each round: the loop around them is recorded in full.
+    numbers = [set(found) for found in loops.unique()]
+    assert numbers.count({0, 1, 2}) == 1
+    assert numbers.count({1, 3}) == 3
+    assert any("roles begin inside it" in note for note in run.timeline.notes)
+    assert (run.timeline.tracks["dropped"] == 0).all()
+
+
 @gluon.jit
 def twice_specialised(x, y, z, s, rounds, rows, B: gl.constexpr):
     for round in range(rounds):

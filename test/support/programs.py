@@ -57,7 +57,8 @@ class Mark:
 class Loop:
     """A loop; `trips`: how often, chosen per execution.
 
-    `before` runs once more than `body`, as the condition of a while does.
+    `before` runs once more than `body`, as the condition of a while does. `selected`: number of the first iteration
+    that is recorded, and how far it is to the next one; no `Return` may be inside.
     """
 
     body: Sequence[Node]
@@ -65,6 +66,7 @@ class Loop:
     before: Sequence[Node] = ()
     iterations: bool = True
     line: int = 0
+    selected: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class LoopCode:
     trips: Sequence[int]
     before: list[Any]
     body: list[Any]
+    selected: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class Plan:
             first += count
         words = max(words_per_warp, self.max_frame_words)
         fields = {
-            "version": 2,
+            "version": 3 if any("step" in region for region in self.regions) else 2,
             "kernel": self.kernel,
             "target": target,
             "warp_size": 32,
@@ -239,7 +242,10 @@ def _lower_loop(plan: Plan, node: Loop, open_regions: list[int]) -> list[Any]:
         iteration = _add_region(plan, "iteration", loop, node.line)
         inner, start = [*inner, iteration], [Stamp([("start", iteration)])]
     body = start + _lower(plan, node.body, inner)
-    return [Stamp([("start", loop)]), LoopCode(node.trips, before, body), Stamp([("end", loop)])]
+    if node.iterations and node.selected != (0, 1):
+        plan.regions[iteration] |= {"first": node.selected[0], "last": 0, "step": node.selected[1]}
+        body.append(Stamp([("end", iteration)]))
+    return [Stamp([("start", loop)]), LoopCode(node.trips, before, body, node.selected), Stamp([("end", loop)])]
 
 
 def _has_stamps(item: Any) -> bool:
@@ -272,7 +278,7 @@ def _group(plan: Plan, code: list[Any]) -> list[Any]:
         else:
             flush()
             if isinstance(item, LoopCode):
-                item = LoopCode(item.trips, _group(plan, item.before), _group(plan, item.body))
+                item = LoopCode(item.trips, _group(plan, item.before), _group(plan, item.body), item.selected)
             elif isinstance(item, IfCode):
                 item = IfCode(_group(plan, item.then), _group(plan, item.otherwise))
             out.append(item)
@@ -312,6 +318,7 @@ class WarpRun:
         self.marks: list[tuple[int, int]] = []  # (index of its span, bits of its value)
         self._open: list[int] = []
         self._iteration: list[int] = []  # Of the loops being executed.
+        self._left_out = 0  # How many of these are in an iteration that is not recorded.
 
     def run(self, code: list[Any]) -> None:
         with contextlib.suppress(Leave):
@@ -335,13 +342,20 @@ class WarpRun:
     def _loop(self, loop: LoopCode) -> None:
         self._iteration.append(-1)
         self._run(loop.before)
+        first, step = loop.selected
         for index in range(self.rng.choice(loop.trips)):
             self._iteration[-1] = index
+            is_left_out = index < first or (index - first) % step != 0
+            self._left_out += is_left_out
             self._run(loop.body)
+            self._left_out -= is_left_out
             self._run(loop.before)
         self._iteration.pop()
 
     def _frame(self, frame: FrameCode) -> None:
+        if self._left_out:
+            self.clock += len(frame.items)
+            return
         clocks: list[int] = []
         words: list[int] = []  # Of the values of marks.
         for item in frame.items:

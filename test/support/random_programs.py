@@ -23,23 +23,29 @@ def random_plan(rng: random.Random, *, max_gap: int = 50) -> Plan:
     return plan_program(roles, kernel=f"kernel{rng.randint(0, 9)}")
 
 
-def random_body(rng: random.Random, depth: int, max_gap: int) -> list[Node]:
+def random_body(rng: random.Random, depth: int, max_gap: int, *, returns: bool = True) -> list[Node]:
     """Up to five nodes, `depth` levels of control flow."""
     body: list[Node] = []
     for _ in range(rng.randint(0, 5)):
         choice = rng.random()
         if depth and choice < 0.25:
-            before = random_body(rng, depth - 1, max_gap) if rng.random() < 0.2 else []
-            inner = random_body(rng, depth - 1, max_gap)
-            body.append(Loop(inner, (0, 0, 1, 2, 3, 7), before, iterations=rng.random() < 0.8))
+            selected = (rng.randint(0, 2), rng.randint(1, 3)) if rng.random() < 0.3 else (0, 1)
+            returning = returns and selected == (0, 1)
+            before = random_body(rng, depth - 1, max_gap, returns=returning) if rng.random() < 0.2 else []
+            inner = random_body(rng, depth - 1, max_gap, returns=returning)
+            iterations = rng.random() < 0.8
+            body.append(Loop(inner, (0, 0, 1, 2, 3, 7), before, iterations=iterations, selected=selected))
         elif depth and choice < 0.4:
-            body.append(If(random_body(rng, depth - 1, max_gap), random_body(rng, depth - 1, max_gap)))
-        elif depth and choice < 0.43:
+            sides = [random_body(rng, depth - 1, max_gap, returns=returns) for _ in range(2)]
+            body.append(If(*sides))
+        elif depth and choice < 0.43 and returns:
             body.append(If([Work(high=max_gap), Return()]))
         elif choice < 0.5:
             body.append(Mark(value=rng.choice(("", "i32", "u32", "f32", "i64", "f64"))))
         elif choice < 0.8:
-            inside = random_body(rng, depth - 1, max_gap) if depth and rng.random() < 0.5 else [Work(high=max_gap)]
+            inside: list[Node] = [Work(high=max_gap)]
+            if depth and rng.random() < 0.5:
+                inside = random_body(rng, depth - 1, max_gap, returns=returns)
             body.append(Region(rng.choice(_KINDS), inside))
         else:
             body.append(Work(high=max_gap))
