@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from kperfir.bundle.child import failure_in_child
 from kperfir.bundle.execute import OK, run_launch
 from kperfir.bundle.manifest import (
+    FILE_NAME,
     PLAIN,
     Array,
     Bundle,
@@ -38,7 +39,7 @@ from kperfir.bundle.simt import SimtBundleDevice
 from kperfir.compile.proton import proton_instrumentation
 from kperfir.errors import BundleError, KPerfWarning, warn
 from kperfir.runtime.launch import describe_kernel
-from kperfir.runtime.run import run_unprofiled
+from kperfir.runtime.run import check_script, run_unprofiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,8 +92,10 @@ def create_bundle(script: Sequence[str], folder: Path, request: Request) -> Bund
 
     Raises:
         BundleError: ``empty-bundle`` if there is no launch that could be put in; ``folder-in-use``.
+        UsageError: ``bad-option`` if there is no such script.
     """
-    _prepare(folder)
+    check_script(script, "kperfir bundle create -o FOLDER")
+    _check_folder(folder)
     with recorded(request.options, limit_bytes=request.limit_bytes) as launches:
         code = run_unprofiled(script, request.options, cuda_as_cpu=request.cuda_as_cpu)
     if code:
@@ -102,22 +105,26 @@ def create_bundle(script: Sequence[str], folder: Path, request: Request) -> Bund
             "empty-bundle", where=" ".join(script), found="no launch of a kernel that was asked for",
             expected="one at least", fix="see --kernels and --launches",
         )  # fmt: skip
+    _make_room(folder)
     bundle = _Writer(folder, request).write(launches)
     _add_runner(folder)
     return _without_wrong_launches(folder, bundle)
 
 
-def _prepare(folder: Path) -> None:
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / "bundle.json").exists():
-            raise BundleError(
-                "folder-in-use", what="the folder holds other files", where=str(folder), expected="a new folder",
-                fix="give another one with -o",
-            )  # fmt: skip
-        for part in ("code", "data", "results"):
-            shutil.rmtree(folder / part, ignore_errors=True)
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()) and not (folder / FILE_NAME).exists():
+        raise BundleError(
+            "folder-in-use", what="the folder holds other files", where=str(folder), expected="a new folder",
+            fix="give another one with -o",
+        )  # fmt: skip
+
+
+def _make_room(folder: Path) -> None:
+    for part in ("code", "data", "results"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+    (folder / FILE_NAME).unlink(missing_ok=True)
     for part in ("code", "data"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+        (folder / part).mkdir(parents=True)
 
 
 class _Writer:

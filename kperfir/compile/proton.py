@@ -18,6 +18,7 @@ from kperfir.compile.attempt import parse_module
 from kperfir.compile.custom_passes import run_passes
 from kperfir.compile.pipeline import Pipeline, plan_pipelines
 from kperfir.compile.plugin import load_plugin
+from kperfir.errors import UsageError
 from kperfir.runtime.patches import Patches
 
 if TYPE_CHECKING:
@@ -66,12 +67,18 @@ def proton_instrumentation(options: Options, *, arch: int) -> Iterator[ProtonRec
 
     Raises:
         RuntimeError: If Proton itself is active.
+        UsageError: ``bad-option`` if nothing is known of `arch`.
     """
     from triton import knobs
     from triton._C.libtriton import passes, proton
     from triton._instrumentation import register_instrumentation, unregister_instrumentation
     from triton.profiler import mode
 
+    if arch not in MAX_SHARED_BYTES:
+        raise UsageError(
+            "bad-option", what="Proton's buffer cannot be planned", found=f"sm_{arch}",
+            expected=", ".join(f"sm_{known}" for known in MAX_SHARED_BYTES), fix="compile for one of these",
+        )  # fmt: skip
     load_plugin()
     insert = Pipeline.parse(plan_pipelines(options).ttgir)
     insert_only = str(Pipeline(tuple(call for call in insert.calls if call.name != "kperf-assign-frames")))

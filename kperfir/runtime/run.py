@@ -44,7 +44,7 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
     """
     import triton  # noqa: F401 - so that the session can be opened before the script's first line.
 
-    _check(argv)
+    check_script(argv, "kperfir run")
     if cuda_as_cpu:
         options = _on_simt_device(options)
     _hand_down(options)
@@ -53,12 +53,7 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
 
 
 def run_unprofiled(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = False) -> int:
-    """Run a script as `run_script` does, on the device of `options` while it runs, without recording anything.
-
-    Raises:
-        UsageError: ``bad-option`` if there is no such script.
-    """
-    _check(argv)
+    """Run a script as `run_script` does, on the device of `options` while it runs, without recording anything."""
     session.hold_device(options)
     try:
         return _run(argv, options, cuda_as_cpu=cuda_as_cpu)
@@ -66,15 +61,20 @@ def run_unprofiled(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool =
         session.release_device()
 
 
-def _check(argv: Sequence[str]) -> None:
+def check_script(argv: Sequence[str], command: str) -> None:
+    """See that there is a script to run for the command line `command`.
+
+    Raises:
+        UsageError: ``bad-option`` if not.
+    """
     if (argv[:1] == ["-m"] and len(argv) > 1) or (argv and Path(argv[0]).exists()):
         return
     raise UsageError(
         "bad-option",
-        where="kperfir run",
+        where=command,
         found=" ".join(argv) + (", which does not exist" if argv and argv[0] != "-m" else "") or "nothing",
         expected="a Python script, or -m and a module",
-        fix="kperfir run [options] script.py [arguments of the script]",
+        fix=f"{command} [options] script.py [arguments of the script]",
     )
 
 

@@ -147,11 +147,13 @@ def test_wrong_requests_are_told(run_python: RunPython, tmp_path: Path) -> None:
     nothing = create(run_python, tmp_path, [], "--targets", "sm_80")
     assert nothing.returncode == 1
     assert "there is nothing to put into a bundle [empty-bundle]" in nothing.stderr
-    (tmp_path / "kit").mkdir(exist_ok=True)
+    assert not (tmp_path / "kit").exists()
+    absent = run_python(*KPERFIR, "bundle", "create", "-o", tmp_path / "kit", "absent.py")
+    assert absent.returncode == 2
+    assert "found: absent.py, which does not exist" in absent.stderr
+    assert not (tmp_path / "kit").exists()
+    (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "mine.txt").touch()
-    for left in ("code", "data"):
-        if (tmp_path / "kit" / left).exists():
-            (tmp_path / "kit" / left).rmdir()
     other = create(run_python, tmp_path, ["vadd_fp32"])
     assert other.returncode == 1
     assert "the folder holds other files [folder-in-use]" in other.stderr
