@@ -95,7 +95,25 @@ public:
     static constexpr const char *axes[] = {"x", "y", "z"};
     return b.special((Twine("rocdl.workgroup.id.") + axes[dimension]).str());
   }
-  Value readCtaCount(LLVMBuilder &, unsigned) const override { return {}; }
+  /// The first of the arguments that the runtime adds to the kernel's own
+  /// (code object 5: hidden_block_count_x, y and z).
+  Value readCtaCount(LLVMBuilder &b, unsigned dimension) const override {
+    Type pointer = parseType("!llvm.ptr<4>", b.i32().getContext());
+    Value arguments = callIntrinsic(b, "llvm.amdgcn.implicitarg.ptr", pointer);
+    // LLVM expects no other address arithmetic on this pointer.
+    OpBuilder &builder = b.builder;
+    int32_t offset = static_cast<int32_t>(dimension * record::kWordBytes);
+    Value address =
+        createNamed(
+            builder, b.loc, "llvm.getelementptr", {pointer}, {arguments},
+            {builder.getNamedAttr("elem_type",
+                                  TypeAttr::get(builder.getI8Type())),
+             builder.getNamedAttr("rawConstantIndices",
+                                  builder.getDenseI32ArrayAttr(offset))})
+            ->getResult(0);
+    return createNamed(builder, b.loc, "llvm.load", {b.i32()}, {address})
+        ->getResult(0);
+  }
 
   Value readClock(LLVMBuilder &b) const override {
     return callIntrinsic(b, spelling.clock, b.i64());

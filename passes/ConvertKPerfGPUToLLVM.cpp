@@ -226,11 +226,6 @@ struct ConvertKPerfGPUToLLVM
     std::unique_ptr<TargetLowering> lowering =
         target == "amd" ? createAmdLowering(chip ? chip.getValue() : "")
                         : createNvidiaLowering();
-    if (target == "amd" && plan->selectsCtas()) {
-      module.emitError("selecting CTAs is not supported on AMD GPUs "
-                       "(sample-ctas, first-cta, last-cta)");
-      return signalPassFailure();
-    }
     CtaRecording recording{*plan, *lowering};
     for (Region *region : regions)
       if (failed(RegionLowering(*region, recording).run()))

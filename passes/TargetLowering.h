@@ -30,7 +30,6 @@ public:
 
   virtual Value readThreadId(LLVMBuilder &b) const = 0;
   virtual Value readCtaId(LLVMBuilder &b, unsigned dimension) const = 0;
-  /// Null if the target does not keep it in a register.
   virtual Value readCtaCount(LLVMBuilder &b, unsigned dimension) const = 0;
   virtual Value readClock(LLVMBuilder &b) const = 0;       // i64, cycles
   virtual Value readGlobalTimer(LLVMBuilder &b) const = 0; // i64, ns

@@ -78,3 +78,19 @@ module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "hip:gfx1201", kperf.
     llvm.return
   }
 }
+
+// -----
+
+// Every second CTA: the size of the grid comes from the arguments that the
+// runtime adds, behind those of the kernel.
+// CHECK-LABEL: llvm.func @sampled
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.amdgcn.implicitarg.ptr"() : () -> !llvm.ptr<4>
+// CHECK: llvm.urem
+module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "hip:gfx942", kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 3 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 2 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
+  llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
+  llvm.func @sampled(%s: !llvm.ptr<1>) {
+    kperf_gpu.init(%s : !llvm.ptr<1>)
+    kperf_gpu.finalize(%s : !llvm.ptr<1>)
+    llvm.return
+  }
+}

@@ -20,16 +20,6 @@ module attributes {kperf.plan = {ring = 0 : i32}} {
 
 // -----
 
-// expected-error@+1 {{selecting CTAs is not supported on AMD GPUs}}
-module attributes {kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 2 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
-  llvm.func @sampled(%s: !llvm.ptr<1>) {
-    kperf_gpu.init(%s : !llvm.ptr<1>)
-    llvm.return
-  }
-}
-
-// -----
-
 module attributes {kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
   llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
   llvm.func @indirect(%s: !llvm.ptr<1>, %to: !llvm.ptr) {

@@ -1,4 +1,4 @@
-"""Every kernel of the corpus that plain Triton compiles also compiles instrumented, and nearly all have records."""
+"""Every kernel of the corpus that plain Triton compiles also compiles instrumented, and has records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from conftest import RunPython
 
-FALLBACKS_ALLOWED = 3
 SHARED_LIMIT = {"sm_80": 166912, "sm_90": 232448, "sm_100": 232448, "gfx942": 65536}
 
 
@@ -34,8 +33,7 @@ def test_corpus_compiles_instrumented(target: str, run_python: RunPython, tmp_pa
     assert lost == []
     compiled = [result for result in results if not result["plain_error"]]
     fallbacks = {result["name"]: result["reason"] for result in compiled if not result["layout"]}
-    assert len(fallbacks) <= FALLBACKS_ALLOWED, fallbacks
-    assert all(fallbacks.values())
+    assert fallbacks == {}  # docs/user-guide.md says that there are none.
     for result in compiled:
         if result["layout"]:
             check_layout(result, SHARED_LIMIT[target])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import RunPython
 
 COMPILE = """
@@ -18,11 +20,12 @@ from kernels.cases import CASES
 from triton.backends.compiler import GPUTarget
 {during}
 digests = {{}}
-for target in (80, 90):
+for target in (("cuda", 80, 32), ("cuda", 90, 32), ("cuda", 100, 32), ("hip", "gfx942", 64)):
+    stages = ("ttgir", "llir", "ptx", "cubin") if target[0] == "cuda" else ("ttgir", "llir", "amdgcn", "hsaco")
     for name in ("matmul_fp16", "softmax_fp32", "fa_fwd_fp16"):
         case = CASES[name]
-        compiled = triton.compile(case.source(), target=GPUTarget("cuda", target, 32), options=dict(case.options))
-        for stage in ("ttgir", "llir", "ptx", "cubin"):
+        compiled = triton.compile(case.source(), target=GPUTarget(*target), options=dict(case.options))
+        for stage in stages:
             code = compiled.asm[stage]
             code = code if isinstance(code, bytes) else code.encode()
             digests[f"{{name}} {{target}} {{stage}}"] = hashlib.sha256(code).hexdigest()
@@ -42,16 +45,22 @@ STATES = {
 }
 
 
+@pytest.fixture(scope="module")
+def plain(run_python: RunPython, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    return digests("", "", run_python, tmp_path_factory.mktemp("cache"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_code_is_identical_where_nothing_is_recorded(
-    state: str, run_python: RunPython, tmp_path_factory: pytest.TempPathFactory
+    state: str, plain: dict[str, object], run_python: RunPython, tmp_path: Path
 ):
-    def digests(before: str, during: str) -> dict[str, object]:
-        cache = tmp_path_factory.mktemp("cache")
-        child = run_python("-c", COMPILE.format(before=before, during=during), cwd=cache, TRITON_CACHE_DIR=str(cache))
-        assert child.returncode == 0, child.stderr
-        result: dict[str, object] = json.loads(child.stdout)
-        return result
+    assert len(plain) == 4 * 3 * 5
+    assert digests(*STATES[state], run_python, tmp_path) == plain
 
-    assert digests(*STATES[state]) == digests("", "")
+
+def digests(before: str, during: str, run_python: RunPython, cache: Path) -> dict[str, object]:
+    child = run_python("-c", COMPILE.format(before=before, during=during), cwd=cache, TRITON_CACHE_DIR=str(cache))
+    assert child.returncode == 0, child.stderr
+    result: dict[str, object] = json.loads(child.stdout)
+    return result

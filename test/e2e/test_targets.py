@@ -47,6 +47,16 @@ def test_every_stamp_is_a_clock_read_on_amd(target: str, name: str, strategy: st
     assert len(re.findall(STAMPS[target], asm["amdgcn"])) >= stamps > 0
 
 
+@pytest.mark.parametrize("target", STAMPS)
+def test_selection_of_ctas_asks_the_runtime_for_the_grid_on_amd(target: str):
+    with instrumentation(ctas="1:9:2"):
+        tried = attempt(CASES["softmax_fp32"], target)
+    assert tried.layout, tried.error or tried.reason
+    # What is not used is not passed; the code object says what is.
+    hidden = re.findall(r"hidden_block_count_[xyz]", tried.compiled.asm["amdgcn"])
+    assert {"hidden_block_count_x", "hidden_block_count_y"} <= set(hidden)
+
+
 @pytest.mark.parametrize("target", ["gfx942", "gfx950"])
 def test_stamps_do_not_wait_for_lds_one_by_one(target: str):
     """A clock read goes through the counter of LDS accesses; waiting for each would drain them each time."""
