@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kperfir.errors import DeviceError
@@ -102,13 +102,21 @@ class Parameters:
         if storage is not None:
             self.storages.append(storage)
 
-    def add_scratch(self, buffer: object, name: str, alignment: int = 1) -> None:
-        """Append a pointer, rounded up to `alignment`, to memory that the user has not passed; None is null."""
+    def add_scratch(self, buffer: object, name: str, alignment: int = 1, nbytes: int | None = None) -> None:
+        """Append a pointer, rounded up to `alignment`, to memory that the user has not passed; None is null.
+
+        The kernel may use `nbytes` of it, or what there is. What the rounding skips is left out: simulated cycles
+        depend on where in its range a kernel writes, and must not on where an allocator put the buffer.
+        """
         address = address_of(buffer, name)
-        self.values.append(struct.pack("<Q", address + -address % alignment))
+        address += -address % alignment
+        self.values.append(struct.pack("<Q", address))
         storage = storage_of(buffer, name)
-        if storage is not None:
-            self.scratch.append(storage)
+        if storage is None:
+            return
+        usable = storage.end - address if nbytes is None else min(storage.end - address, nbytes)
+        if usable > 0:
+            self.scratch.append(replace(storage, address=address, nbytes=usable))
 
 
 def pack(signature: Mapping[str, Any], tensordesc_meta: Sequence[Any], arguments: Sequence[Any]) -> Parameters:

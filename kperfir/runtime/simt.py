@@ -160,7 +160,7 @@ class SimtLauncher:
                 # Written for GPU memory, which is aligned anyway; the CPU's is to less.
                 buffer = allocate(ctas * size + alignment, alignment, stream)
             buffers.append(buffer)
-            parameters.add_scratch(buffer, f"{kind} scratch", alignment)
+            parameters.add_scratch(buffer, f"{kind} scratch", alignment, ctas * size)
         return buffers
 
 

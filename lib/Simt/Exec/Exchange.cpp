@@ -76,7 +76,9 @@ void Exchange::prefetch(const Entry &entry) const {
   if (!request.range || !request.mask)
     return;
   uint64_t address = request.address[firstLane(request.mask)];
-  __builtin_prefetch(reinterpret_cast<const void *>(address), 0, 2);
+  unsigned span = request.contiguous ? request.bytes * kWarpSize : 1;
+  for (unsigned byte = 0; byte < span; byte += 64)
+    __builtin_prefetch(reinterpret_cast<const void *>(address + byte), 0, 2);
   uint64_t line = request.range->timingAddress(address) / kLineBytes;
   unsigned lines = request.contiguous ? std::max(request.bytes / 4, 1u) : 1;
   for (unsigned i = 0; i < lines; ++i) {

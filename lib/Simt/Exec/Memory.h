@@ -96,15 +96,12 @@ public:
         return false;
     return begin == end || isWritten(begin, end - begin);
   }
+  /// At most 32 bytes.
   void setWritten(uint32_t offset, unsigned count) {
-    uint64_t bits = ((uint64_t(1) << count) - 1) << (offset & 7);
-    uint64_t word = load(offset) | bits;
-    std::memcpy(&written[offset >> 3], &word, sizeof word);
+    note<true>(offset, count);
   }
   void clearWritten(uint32_t offset, unsigned count) {
-    uint64_t bits = ((uint64_t(1) << count) - 1) << (offset & 7);
-    uint64_t word = load(offset) & ~bits;
-    std::memcpy(&written[offset >> 3], &word, sizeof word);
+    note<false>(offset, count);
   }
   /// The same for any number of bytes.
   void markWritten(uint32_t offset, uint32_t count, bool isWritten);
@@ -114,6 +111,24 @@ public:
   uint8_t *writtenBits() { return written.data(); }
 
 private:
+  /// Lanes follow each other: a wide load right after a narrower store, or one
+  /// that it covers in part, would wait for that store to leave the host's
+  /// store buffer.
+  template <bool Set> void note(uint32_t offset, unsigned count) {
+    uint8_t *at = &written[offset >> 3];
+    if ((offset | count) % 8 == 0 && count <= 16) {
+      uint16_t all = Set ? 0xFFFF : 0;
+      count == 8 ? std::memcpy(at, &all, 1) : std::memcpy(at, &all, 2);
+      return;
+    }
+    uint64_t bits = ((uint64_t(1) << count) - 1) << (offset & 7);
+    if (bits <= 0xFF) {
+      *at = static_cast<uint8_t>(Set ? *at | bits : *at & ~bits);
+      return;
+    }
+    uint64_t word = Set ? load(offset) | bits : load(offset) & ~bits;
+    std::memcpy(at, &word, sizeof word);
+  }
   uint64_t load(uint32_t offset) const {
     uint64_t word;
     std::memcpy(&word, &written[offset >> 3], sizeof word);

@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+#include <vector>
+
 using namespace kperfir::simt;
 
 TEST(GlobalMemory, FindsTheRangeOfAnAddress) {
@@ -103,4 +106,26 @@ TEST(SharedMemory, RangeIsWrittenWhenAllOfItsBytesAre) {
     for (uint32_t end : {41u, 72u, 104u, 203u, 204u})
       EXPECT_EQ(memory.isAllWritten(begin, end), begin >= 3 && end <= 203)
           << begin << " to " << end;
+}
+
+/// Against a bit for each byte.
+TEST(SharedMemory, RandomMarksAgreeWithAModel) {
+  std::mt19937_64 random(7);
+  constexpr uint32_t kBytes = 256;
+  SharedMemory memory;
+  memory.reset(kBytes);
+  std::vector<bool> expected(kBytes, false);
+  for (unsigned step = 0; step < 20000; ++step) {
+    unsigned counts[] = {1, 2, 4, 8, 12, 16, 24, 32};
+    unsigned count = counts[random() % 8];
+    auto offset = static_cast<uint32_t>(random() % (kBytes - count + 1));
+    if (random() % 2)
+      offset = offset / 8 * 8;
+    bool set = random() % 2;
+    set ? memory.setWritten(offset, count) : memory.clearWritten(offset, count);
+    for (uint32_t byte = offset; byte < offset + count; ++byte)
+      expected[byte] = set;
+    for (uint32_t byte = 0; byte < kBytes; ++byte)
+      ASSERT_EQ(memory.isWritten(byte, 1), expected[byte]) << "step " << step;
+  }
 }

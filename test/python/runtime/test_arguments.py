@@ -9,7 +9,7 @@ import pytest
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kperfir.errors import DeviceError, UsageError
-from kperfir.runtime.arguments import pack
+from kperfir.runtime.arguments import Parameters, pack
 from kperfir.runtime.arrays import simt_array
 from kperfir.runtime.tensor_map import TENSOR_MAP_BYTES
 
@@ -93,6 +93,17 @@ def test_scratch_is_memory_of_the_launch_and_no_argument() -> None:
     assert [storage.name for storage in parameters.storages] == ["x"]
     assert [storage.name for storage in parameters.scratch] == ["profile scratch"]
     assert (len(parameters.values), parameters.nulls) == (3, [])
+
+
+@pytest.mark.parametrize("skipped", [0, 1, 64])
+def test_scratch_does_not_depend_on_where_it_was_allocated(skipped: int) -> None:
+    memory = np.zeros(1024, np.uint8)
+    start = -memory.ctypes.data % 128 + 256
+    parameters = Parameters()
+    parameters.add_scratch(memory[start - skipped : start + 300], "global scratch", 128, 200)
+    aligned = memory.ctypes.data + start
+    assert [(storage.address, storage.nbytes) for storage in parameters.scratch] == [(aligned, 200)]
+    assert parameters.values == [aligned.to_bytes(8, "little")]
 
 
 @pytest.mark.parametrize(("kind", "value"), [("i32", "text"), ("fp16", 1e6), ("fp32", None), ("fp128", 1.0)])
