@@ -143,7 +143,7 @@ def wall(threads: int, processes: int) -> float:
     """Seconds of a launch while so many processes do the same."""
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", WALL, str(threads)],
+            [sys.executable, "-P", "-c", WALL, str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
@@ -151,7 +151,8 @@ def wall(threads: int, processes: int) -> float:
     ]  # fmt: skip
     for process in running:
         assert process.stdout is not None
-        process.stdout.readline()  # It has compiled.
+        if process.stdout.readline() != "ready\n":  # It has compiled.
+            raise RuntimeError("a process that measures has failed; its error is above")
     for process in running:
         assert process.stdin is not None
         process.stdin.write("\n")
