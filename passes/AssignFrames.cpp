@@ -32,7 +32,17 @@ struct Stamp {
   Operation *at; // The first record that it stands for.
   SmallVector<Attribute> events;
   SmallVector<MarkOp> values; // Marks among them that carry one.
+  DenseI32ArrayAttr chosen;   // Frame and stamp, if that was chosen.
 };
+
+DenseI32ArrayAttr getChosen(Operation *record) {
+  return record->getAttrOfType<DenseI32ArrayAttr>(kStampAttribute);
+}
+
+/// Of two records in a row.
+bool areOfOneFrame(DenseI32ArrayAttr before, DenseI32ArrayAttr after) {
+  return before && after ? before[0] == after[0] : before == after;
+}
 
 bool isRecord(Operation *op) { return isa<RecordOp, MarkOp>(op); }
 
@@ -71,12 +81,17 @@ private:
       if (isRecord(&op) && !tree.getId(&op)) {
         op.erase(); // No path leads here.
       } else if (isRecord(&op)) {
-        bool shares = sinceLast < kMaxOpsUnderStamp &&
-                      canShare(stamps.back(), getEvent(&op));
+        DenseI32ArrayAttr chosen = getChosen(&op);
+        if (!stamps.empty() && !areOfOneFrame(stamps.back().chosen, chosen))
+          flush(stamps);
+        bool isNear = chosen ? !stamps.empty() && stamps.back().chosen == chosen
+                             : sinceLast < kMaxOpsUnderStamp;
+        bool shares =
+            !stamps.empty() && isNear && canShare(stamps.back(), getEvent(&op));
         if (!shares && stamps.size() == maxSlots)
           flush(stamps, when);
         if (!shares)
-          stamps.push_back({&op, {}, {}});
+          stamps.push_back({&op, {}, {}, chosen});
         stamps.back().events.push_back(getEvent(&op));
         if (auto mark = dyn_cast<MarkOp>(op); mark && mark.getValue())
           stamps.back().values.push_back(mark);

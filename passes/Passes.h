@@ -24,6 +24,7 @@ using OptionTexts = ArrayRef<std::string>;
 std::unique_ptr<Pass> createKeepModule(OptionTexts texts);
 std::unique_ptr<Pass> createListOperations(OptionTexts texts);
 std::unique_ptr<Pass> createInsertAt(OptionTexts texts);
+std::unique_ptr<Pass> createInsertFrames(OptionTexts texts);
 std::unique_ptr<Pass> createRunPolicy(OptionTexts texts);
 std::unique_ptr<Pass> createDropScopes(OptionTexts texts);
 std::unique_ptr<Pass> createInsertScopes(OptionTexts texts);

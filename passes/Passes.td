@@ -129,6 +129,42 @@ def InsertAt : Pass<"kperf-insert-at", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::kperf::KPerfDialect"];
 }
 
+def InsertFrames : Pass<"kperf-insert-frames", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createInsertFrames({})";
+  let summary = "Put stamps and frames where a callback chose them";
+  let description = [{
+    For those who choose which events share a stamp and which stamps a frame:
+    records with a `kperf.stamp`, the numbers of their frame and of their stamp
+    in it, from which `kperf-assign-frames` makes just these. A frame ends early
+    where something else records between its stamps. Operations and values are
+    named as for `kperf-insert-at`.
+
+    Options:
+    * `regions` (default none): `kind:name`, separated by `|`; numbered from 0.
+    * `frames` (default none): separated by `|`; the stamps of a frame by `;`,
+      each `operation:before|after:events`; events by `+`, each
+      `start|end|mark.region[@value]`.
+
+    Before, with `regions=load:mine frames=0:before:start.0;0:after:end.0`:
+    ```mlir
+    tt.func public @k(%p: !tt.ptr<f32>) {
+      %x = tt.load %p : !tt.ptr<f32>
+      tt.return
+    }
+    ```
+    After:
+    ```mlir
+    tt.func public @k(%p: !tt.ptr<f32>) {
+      kperf.record start "mine" kind load of "tt.load" {kperf.stamp = array<i32: 0, 0>}
+      %x = tt.load %p : !tt.ptr<f32>
+      kperf.record end "mine" kind load {kperf.stamp = array<i32: 0, 1>}
+      tt.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
+}
+
 def RunPolicy : Pass<"kperf-run-policy", "::mlir::ModuleOp"> {
   let constructor = "::mlir::kperf::createRunPolicy({})";
   let summary = "Let a policy of another library put records into a kernel";

@@ -18,6 +18,7 @@ ArrayRef<PassEntry> kperf::listPasses() {
       {"kperf-insert-scopes", createInsertScopes},
       {"kperf-list-operations", createListOperations},
       {"kperf-insert-at", createInsertAt},
+      {"kperf-insert-frames", createInsertFrames},
       {"kperf-run-policy", createRunPolicy},
       {"kperf-insert-regions", createInsertRegions},
       {"kperf-verify-balance", createVerifyBalance},

@@ -19,6 +19,9 @@
 
 namespace mlir::kperf {
 
+/// Of a record whose stamp was chosen: numbers of its frame and of its stamp.
+constexpr llvm::StringLiteral kStampAttribute = "kperf.stamp";
+
 struct RecordedRegion {
   StringRef name;
   Kind kind;

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kperfir.passes.custom import Callback, Custom
+    from kperfir.passes.view import Kernel
     from kperfir.runtime.patches import Patches
 
 
@@ -47,11 +48,16 @@ def instrument(module: Any, pipeline: str, custom: Custom) -> Any:
     return run_passes(module, str(Pipeline(kept)))
 
 
-def _ask(callback: Callback, module: Any) -> None:
+def read_kernel(module: Any) -> Kernel:
+    """The operations of `module`, which keeps the list of them as an attribute."""
     from kperfir.passes.view import Kernel
 
     run_passes(module, "kperf-list-operations")
-    kernel = Kernel(module.get_entry_func_name(), module.get_operation().get_str_attr("kperf.operations"))
+    return Kernel(module.get_entry_func_name(), module.get_operation().get_str_attr("kperf.operations"))
+
+
+def _ask(callback: Callback, module: Any) -> None:
+    kernel = read_kernel(module)
     callback(kernel)
     run_passes(module, str(kernel.requests()))
 

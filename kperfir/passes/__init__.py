@@ -11,6 +11,8 @@
         kernel[grid](...)
 
 * `use`: a callback over the operations of each kernel asks for regions and marks (`Kernel`, `Operation`).
+* `Kernel.frames`, `Kernel.new_frames`: stamps and frames, to read and to choose (`kperfir.passes.frames`);
+  `parse_kernel` reads a kernel from its IR.
 * `Pipeline`: a list of passes, from text or from `PassCall` objects, and back.
 * `add_pipeline`: a pipeline at the end of the ``ttir`` or ``ttgir`` stage. `patch`, `unpatch`: one around a pass of
   Triton's, by its name; `triton_passes` lists those.
@@ -24,6 +26,7 @@ from __future__ import annotations
 from kperfir.compile.pipeline import PassCall, Pipeline, list_passes
 from kperfir.passes.custom import (
     add_pipeline,
+    parse_kernel,
     patch,
     policy_flags,
     remove_pipeline,
@@ -32,16 +35,25 @@ from kperfir.passes.custom import (
     unpatch,
     use,
 )
+from kperfir.passes.frames import Event, Frame, NewEvent, NewFrame, NewRegion, Stamp, StoredValue
 from kperfir.passes.view import Kernel, Operation, Value
 
 __all__ = [
+    "Event",
+    "Frame",
     "Kernel",
+    "NewEvent",
+    "NewFrame",
+    "NewRegion",
     "Operation",
     "PassCall",
     "Pipeline",
+    "Stamp",
+    "StoredValue",
     "Value",
     "add_pipeline",
     "list_passes",
+    "parse_kernel",
     "patch",
     "policy_flags",
     "remove_pipeline",

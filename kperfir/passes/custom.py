@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from kperfir.compile.pipeline import PassCall, Pipeline
-from kperfir.errors import UsageError
+from kperfir.errors import CompileError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -166,6 +166,29 @@ def unpatch(pass_name: str) -> None:
         return {"patches": left}
 
     _change(remove)
+
+
+def parse_kernel(text: str) -> Kernel:
+    """Read the kernel of a module of TTIR or TTGIR, such as ``compiled.asm["ttgir"]``.
+
+    Raises:
+        CompileError: ``not-read``: it is no such text.
+        PluginError: If the plugin cannot be loaded.
+    """
+    from triton._C.libtriton import ir
+
+    from kperfir.compile.attempt import attempt, parse_module
+    from kperfir.compile.custom_passes import read_kernel
+    from kperfir.compile.plugin import load_plugin
+
+    load_plugin()
+    context = ir.context()
+    ir.load_dialects(context)
+    kernel, failure = attempt(lambda: read_kernel(parse_module(text, context)))
+    if failure is not None:
+        raise CompileError("not-read", what="a kernel cannot be read", found=failure, expected="TTIR or TTGIR")
+    read: Kernel = kernel
+    return read
 
 
 def triton_passes() -> dict[str, tuple[Any, str]]:

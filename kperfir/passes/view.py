@@ -15,11 +15,10 @@ from urllib.parse import quote
 
 from kperfir.config import KINDS
 from kperfir.errors import UsageError
+from kperfir.passes.frames import CARRIED, Frame, FrameBuilder, read_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-CARRIED = ("i32", "i64", "f32", "f64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +93,18 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What a callback asked for, as the options of ``kperf-insert-at``."""
+    """What a callback asked for: options of ``kperf-insert-at``, or the pass `frames`, which is the text of another."""
 
     regions: tuple[str, ...]
     marks: tuple[str, ...]
+    frames: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.regions or self.marks)
+        return bool(self.regions or self.marks or self.frames)
 
     def __str__(self) -> str:
+        if self.frames:
+            return self.frames
         return f"kperf-insert-at{{regions={'|'.join(self.regions)} marks={'|'.join(self.marks)}}}"
 
 
@@ -112,6 +114,7 @@ class Kernel:
     Attributes:
         name: Name of the kernel.
         operations: All operations of its body, in the order of the text.
+        new_frames: Regions and marks to be recorded with frames that are chosen.
     """
 
     def __init__(self, name: str, listed: str) -> None:
@@ -121,6 +124,7 @@ class Kernel:
             self.operations.append(self._operation(index, entry))
         self._regions: list[str] = []
         self._marks: list[str] = []
+        self.new_frames = FrameBuilder()
 
     def _operation(self, index: int, entry: dict[str, Any]) -> Operation:
         results = tuple(Value(f"result:{index}:{n}", kind) for n, kind in enumerate(entry["results"]))
@@ -181,6 +185,11 @@ class Kernel:
         return iter(self.operations)
 
     @cached_property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames that it has already."""
+        return read_frames(self.operations)
+
+    @cached_property
     def parameters(self) -> _Parameters:
         """The kernel's parameters: ``kernel.parameters[1]``."""
         return _Parameters()
@@ -232,8 +241,21 @@ class Kernel:
         self._marks.append(f"{text}:{value.name}" if value else text)
 
     def requests(self) -> Requests:
-        """What was asked for so far."""
-        return Requests(tuple(self._regions), tuple(self._marks))
+        """What was asked for so far.
+
+        Raises:
+            UsageError: ``frames-and-regions``: one callback asked for both.
+        """
+        if self.new_frames and (self._regions or self._marks):
+            raise UsageError(
+                "frames-and-regions",
+                what="a callback asks for frames, or for regions and marks, whose frames the compiler chooses",
+                where=f"kernel {self.name}",
+                found=f"{len(self._regions)} regions and {len(self._marks)} marks besides frames",
+                fix="use two callbacks, or make stamps for those regions too",
+            )
+        frames = str(self.new_frames) if self.new_frames else ""
+        return Requests(tuple(self._regions), tuple(self._marks), frames)
 
 
 class _Parameters:

@@ -38,6 +38,10 @@ class ProfileDevice(Protocol):
         """Wait until all launches are complete."""
         ...
 
+    def is_capturing(self, stream: int) -> bool:
+        """Tell whether launches on `stream` go into a graph instead of being run."""
+        ...
+
     def describe_last_launch(self) -> dict[str, Any]:
         """Return what the device itself says about the last launch of this thread; plain values, empty if nothing."""
         ...

@@ -77,6 +77,10 @@ class LaunchSink(Protocol):
         """Hear of a launch that the autotuner makes to measure a configuration."""
         ...
 
+    def put_into_graph(self, kernel: Kernel) -> None:
+        """Hear of a launch that went into a CUDA graph, whose replays nobody hears of."""
+        ...
+
     def accept(self, launch: RawLaunch) -> None:
         """Take the records of a launch that was wanted."""
         ...
@@ -155,7 +159,12 @@ class LaunchCapture:
         elif not kernel.layout:
             launch()
             sink.miss(kernel)
-        elif grid_x * grid_y * grid_z == 0 or not sink.wants(kernel):
+        elif grid_x * grid_y * grid_z == 0:
+            launch()
+        elif active_profile_device().is_capturing(stream):
+            launch()  # Into a graph, which replays without Triton. Whoever allocates scratch allocates it there.
+            sink.put_into_graph(kernel)
+        elif not sink.wants(kernel):
             launch()
         else:
             self._capture(sink, kernel, launch, (grid_x, grid_y, grid_z, stream))

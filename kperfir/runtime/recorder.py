@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 AUTOTUNING = "autotune"
 BEFORE_WINDOW = "before-first-launch"
 FAILED = "failed"
+IN_GRAPH = "cuda-graph"
 NOT_INSTRUMENTED = "not-instrumented"
 
 _REASONS = {
@@ -39,6 +40,7 @@ _REASONS = {
     AUTOTUNING: "made by the autotuner",
     BEFORE_WINDOW: "before the first one to keep (TRITON_KPERF_FIRST_LAUNCH)",
     FAILED: "failed",
+    IN_GRAPH: "put into a CUDA graph (its replays are not recorded)",
     NOT_INSTRUMENTED: "not instrumented",
 }
 
@@ -208,6 +210,23 @@ class Recorder:
             with self._lock:
                 self._skipped[kernel.name, AUTOTUNING] += 1
                 self._passed_over[kernel.name] += 1  # For the file, which has no number yet for the kernel.
+
+    def put_into_graph(self, kernel: Kernel) -> None:
+        """Count a launch that went into a CUDA graph, and warn once: the graph's replays are not recorded."""
+        with self._lock:
+            self._skipped[kernel.name, IN_GRAPH] += 1
+            if self._closed:
+                return
+            try:
+                writer = self._open_writer()
+                writer.skip(writer.add_kernel(kernel.layout, kernel.facts), IN_GRAPH)
+            except KPerfError as error:
+                self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
+            self._warn_once(
+                f"graph {kernel.name}",
+                f"kernel {kernel.name} was put into a CUDA graph; its replays are not recorded. "
+                "Launch it without the graph too, such as in the warm-up, to see it",
+            )
 
     def accept(self, launch: RawLaunch) -> None:
         """Write the records of a launch."""

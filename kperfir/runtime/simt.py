@@ -262,6 +262,10 @@ class SimtDriver:
     def synchronize(self) -> None:
         """Do nothing: launches are complete when they return."""
 
+    def is_capturing(self, stream: int) -> bool:
+        """Return what the driver's utilities say."""
+        return self.utils.is_stream_capturing(stream)
+
     def describe(self) -> dict[str, Any]:
         """Return what a capture says about the device."""
         return {

@@ -48,6 +48,15 @@ class TorchDevice:
         """Wait until all launches are complete."""
         self._driver.get_device_interface().synchronize()
 
+    def is_capturing(self, stream: int) -> bool:
+        """Tell whether launches on `stream` go into a graph: nothing may be waited for then, nor read."""
+        ask = getattr(self._driver.utils, "is_stream_capturing", None)
+        if ask is not None:
+            return bool(ask(stream))
+        # Triton's driver for AMD GPUs does not know; torch knows it of the stream that Triton launches on.
+        ask_of_current = getattr(self._driver.get_device_interface(), "is_current_stream_capturing", None)
+        return ask_of_current is not None and bool(ask_of_current())
+
     def describe_last_launch(self) -> dict[str, Any]:
         """Return nothing: the GPU's own clocks are in the records."""
         return {}

@@ -152,3 +152,34 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32}
     tt.return
   }
 }
+
+// -----
+
+// Stamps that were chosen are made so: records that might share one stay apart,
+// a frame begins where it was said, and records that nobody chose have frames of
+// their own.
+// CHECK-LABEL: tt.func public @chosen
+// CHECK: %[[A:.*]] = kperf_gpu.open_frame : !kperf_gpu.frame<0, 2>
+// CHECK-NEXT: kperf_gpu.stamp %[[A]][0] start 0 : !kperf_gpu.frame<0, 2>
+// CHECK-NEXT: kperf_gpu.stamp %[[A]][1] start 1, mark 2 : !kperf_gpu.frame<0, 2>
+// CHECK-NEXT: kperf_gpu.close_frame %[[A]]
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: %[[B:.*]] = kperf_gpu.open_frame : !kperf_gpu.frame<1, 1>
+// CHECK-NEXT: kperf_gpu.stamp %[[B]][0] end 1 : !kperf_gpu.frame<1, 1>
+// CHECK-NEXT: kperf_gpu.close_frame %[[B]]
+// CHECK-NEXT: %[[C:.*]] = kperf_gpu.open_frame : !kperf_gpu.frame<2, 1>
+// CHECK-NEXT: kperf_gpu.stamp %[[C]][0] end 0 : !kperf_gpu.frame<2, 1>
+// CHECK-NEXT: kperf_gpu.close_frame %[[C]]
+// CHECK-NOT: kperf.stamp
+#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
+module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @chosen(%v: tensor<128xf32, #blocked>) {
+    kperf.record start "a" {kperf.stamp = array<i32: 0, 0>}
+    kperf.record start "b" {kperf.stamp = array<i32: 0, 1>}
+    kperf.mark "m" {kperf.stamp = array<i32: 0, 1>}
+    %w = arith.addf %v, %v : tensor<128xf32, #blocked>
+    kperf.record end "b" {kperf.stamp = array<i32: 1, 0>}
+    kperf.record end "a"
+    tt.return
+  }
+}

@@ -61,10 +61,19 @@ def test_callback_example_runs(run_python: RunPython, tmp_path: Path) -> None:
 
 
 def test_patch_example_runs(run_python: RunPython, tmp_path: Path) -> None:
-    (tmp_path / "example.py").write_text(blocks("python")[1])
+    (tmp_path / "example.py").write_text(blocks("python")[2])
     done = run_python("example.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("first operation") == 4
+
+
+def test_frames_example_runs(run_python: RunPython, tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(blocks("python")[1])
+    done = run_python("example.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("3 1 [(Event(edge='start', region=0), Event(edge='mark', region=1)), ")
+    for name in ("fetch", "write", "row"):
+        assert re.search(rf"{name} +16 ", done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +83,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"no headers of MLIR in {LLVM}")
     folder = tmp_path_factory.mktemp("policy")
     (folder / "exponentials.cpp").write_text(blocks("cpp")[0])
-    (folder / "build.py").write_text(blocks("python")[2])
+    (folder / "build.py").write_text(blocks("python")[3])
     environment = os.environ | {"KPERFIR_LLVM_DIR": str(LLVM)}
     done = subprocess.run(
         [sys.executable, "-P", "build.py"], cwd=folder, env=environment, check=False, capture_output=True, text=True

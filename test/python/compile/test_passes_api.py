@@ -14,7 +14,8 @@ import triton.language as tl
 
 import kperfir
 from kperfir import passes
-from kperfir.errors import KPerfWarning, UsageError
+from kperfir.capture.layout import parse_layout
+from kperfir.errors import CompileError, KPerfWarning, UsageError
 from kperfir.passes import PassCall, Pipeline, triton_passes
 from kperfir.passes.custom import current
 
@@ -285,3 +286,121 @@ def test_cache_key_tells_callbacks_apart_that_share_their_code(tmp_path: Path) -
         keys.append(current().key)
         passes.remove_pipeline("ttgir", passes.run_policy(library, "any"))
     assert keys[0] != keys[1]
+
+
+# Frames ---------------------------------------------------------------------------------------------------------------
+
+
+def choose_frames(kernel: passes.Kernel) -> None:
+    new = kernel.new_frames
+    (loop,) = kernel.select("scf.for")
+    (load,) = kernel.select(kind="load", loop_depth=1)
+    around = new.region("around", kind="loop")
+    turn = new.region("turn", kind="iteration")
+    fetch = new.region("the fetch", kind="load")
+    row = new.region("row", kind="mark")
+    new.frame().stamp(around.start, before=loop)
+    new.frame().stamp(turn.start, fetch.start, before=load).stamp(fetch.end, row.mark(loop.variable), after=load)
+    new.frame().stamp(around.end, after=loop)
+
+
+def test_chosen_frames_are_recorded(tmp_path: Path) -> None:
+    with passes.use(choose_frames, automatic=False):
+        timeline = run(tmp_path / "out.kpf")
+    spans = timeline.spans[timeline.spans["warp"] == 0]
+    assert spans["name"].tolist() == ["around", *["turn", "the fetch", "row"] * 3]
+    assert spans["depth"].tolist() == [0, *[1, 2, 2] * 3]
+    assert spans["iteration"].tolist() == [-1, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert spans["complete"].all()
+    assert (spans.loc[spans["name"] == "the fetch", "file"].astype(str) == __file__).all()
+    marks = timeline.marks[timeline.marks["warp"] == 0]
+    assert marks["value"].tolist() == [0, 1, 2]
+    assert marks["value_type"].unique().tolist() == ["i32"]
+    # One clock word for the end of the load and the mark.
+    ends = spans.loc[spans["name"] == "the fetch", "end_cycles"].tolist()
+    assert marks["cycles"].tolist() == ends
+
+
+def test_frames_that_were_compiled_are_read_back(tmp_path: Path) -> None:
+    p, q = torch.randn(3, B), torch.zeros(B)
+    with passes.use(choose_frames, automatic=False), kperfir.profile(tmp_path / "out.kpf", device="simt"):
+        compiled = make_kernel()[(1,)](p, q, 3, B=B)
+    kernel = passes.parse_kernel(compiled.asm["ttgir"])
+    around, inner, last = kernel.frames
+    assert [(frame.id, frame.slots, frame.value_words) for frame in kernel.frames] == [(0, 1, 0), (1, 2, 1), (2, 1, 0)]
+    assert [[stamp.events for stamp in frame.stamps] for frame in (around, last)] == [
+        [(passes.Event("start", 0),)],
+        [(passes.Event("end", 0),)],
+    ]
+    assert [stamp.slot for stamp in inner.stamps] == [0, 1]
+    assert inner.stamps[1].events == (passes.Event("end", 2), passes.Event("mark", 3))
+    (stored,) = inner.values
+    assert (stored.word, stored.value.name) == (0, f"argument:{inner.opened.parent.index}:0")
+    assert inner.opened.index < inner.stamps[0].operation.index < inner.closed.index
+    assert [op.name for op in kernel.select("kperf_gpu.init")] == ["kperf_gpu.init"]
+    # What the compiler chooses reads the same way: its frames are those of the layout.
+    with kperfir.profile(tmp_path / "auto.kpf", device="simt"):
+        compiled = make_kernel()[(1,)](p, q, 3, B=B)
+    layout = parse_layout(compiled.metadata.kperf_layout)
+    found = [
+        [[(event.edge, event.region) for event in stamp.events] for stamp in frame.stamps]
+        for frame in sorted(passes.parse_kernel(compiled.asm["ttgir"]).frames, key=lambda frame: frame.id)
+    ]
+    assert found == [[[(e.edge, e.region) for e in stamp] for stamp in frame.stamps] for frame in layout.frames]
+
+
+def test_frames_that_make_no_sense_say_so(tmp_path: Path) -> None:
+    kernels: list[passes.Kernel] = []
+    with passes.use(kernels.append):
+        run(tmp_path / "out.kpf")
+    (kernel,) = kernels
+    outside, inside = kernel.select(kind="load")
+    new = kernel.new_frames
+    region, mark = new.region("r"), new.region("m", kind="mark")
+    assert not new
+    for wrong in (
+        lambda: new.region(""),
+        lambda: new.region("x", kind="sleep"),
+        lambda: new.frame().stamp(region.start, region.end, before=outside),
+        lambda: mark.start,
+        lambda: mark.mark(outside.result),
+        lambda: region.mark(),
+        lambda: new.frame().stamp(region.start),
+        lambda: new.frame().stamp(before=outside),
+        lambda: new.frame().stamp(region.start, before=outside, after=outside),
+        lambda: new.frame().stamp(region.start, before=outside).stamp(region.end, after=inside),
+        lambda: str(new),
+    ):
+        with pytest.raises(UsageError, match="a frame cannot be made"):
+            wrong()
+    kernel.region("x", outside)
+    with pytest.raises(UsageError, match="frames-and-regions"):
+        kernel.requests()
+    with pytest.raises(CompileError, match="not-read"):
+        passes.parse_kernel("nonsense")
+
+
+def test_chosen_frames_go_with_automatic_regions(tmp_path: Path) -> None:
+    def choose(kernel: passes.Kernel) -> None:
+        fetch = kernel.new_frames.region("fetch")
+        (load,) = kernel.select(kind="load", loop_depth=1)
+        kernel.new_frames.frame().stamp(fetch.start, before=load).stamp(fetch.end, after=load)
+
+    with passes.use(choose):
+        timeline = run(tmp_path / "out.kpf")
+    found = names(timeline)
+    assert found.count("fetch") == 3
+    assert found[found.index("fetch") + 1].startswith("load")
+    assert timeline.spans["complete"].all()
+
+
+def test_chosen_stamps_that_do_not_nest_cost_the_records_alone(tmp_path: Path) -> None:
+    def choose(kernel: passes.Kernel) -> None:
+        first, second, third, *_ = [op for op in kernel.operations if op.parent is None]
+        a, b = (kernel.new_frames.region(name) for name in "ab")
+        frame = kernel.new_frames.frame().stamp(a.start, before=first).stamp(b.start, before=second)
+        frame.stamp(a.end, before=third).stamp(b.end, after=third)
+
+    with passes.use(choose), pytest.warns(KPerfWarning, match="must nest"):
+        timeline = run(tmp_path / "out.kpf")
+    assert len(timeline.spans) == 0

@@ -314,6 +314,51 @@ def test_foreign_profile_allocator_serves_launches_that_are_not_ours(profile: An
     assert len(capture(p.path).launches) == 1
 
 
+def test_capture_into_a_graph_is_left_alone_counted_and_said(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a stream is captured nothing may be allocated past the graph, waited for or read: an error of CUDA."""
+    from kperfir.runtime.simt import SimtDriver
+
+    capturing = False
+
+    def forbidden(*arguments: Any) -> Any:
+        assert not capturing, "not permitted while a stream is captured"
+        return allowed(*arguments)
+
+    allowed = SimtDriver.allocate_zeroed
+    monkeypatch.setattr(SimtDriver, "is_capturing", lambda self, stream: capturing)
+    monkeypatch.setattr(SimtDriver, "allocate_zeroed", forbidden)
+    with profile("out.kpf", launches=2) as p:
+        launch()
+        capturing = True
+        with pytest.warns(KPerfWarning, match="its replays are not recorded"):
+            launch()
+        launch()  # Warnings are errors here: it is said once.
+        capturing = False
+        launch()
+    # The graph's launches do not use up the bound.
+    assert dict(p.summary.kept) == {"fill_kernel": 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.IN_GRAPH): 2}
+    assert "2 put into a CUDA graph (its replays are not recorded)" in str(p.summary)
+    opened = capture(p.path)
+    assert len(opened.launches) == 2
+    assert any("cuda-graph" in note for note in opened.notes)
+
+
+def test_launches_on_several_streams_keep_their_stream(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kperfir.runtime.simt import SimtDriver
+
+    streams = iter([7, 9, 7])
+    monkeypatch.setattr(SimtDriver, "get_current_stream", lambda self, device=None: next(streams))
+    with profile("out.kpf") as p:
+        launch(1)
+        launch(2)
+        launch(3)
+    launches = p.load().launches
+    assert launches["stream"].tolist() == [7, 9, 7]
+    assert launches["grid_x"].tolist() == [1, 2, 3]
+    assert [bytes(record.read()[1]) for record in capture(p.path).launches] == [fake_hook.records(n) for n in (1, 2, 3)]
+
+
 def test_inner_session_cannot_ask_for_another_device(profile: Any) -> None:
     with profile("out.kpf"):
         launch()

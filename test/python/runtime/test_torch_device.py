@@ -34,6 +34,17 @@ def test_buffer_is_zeroed_aligned_and_complete_before_it_is_used() -> None:
     assert synchronised == ["synchronize"]
 
 
+def test_capture_into_a_graph_is_asked_of_the_stream_of_the_launch() -> None:
+    adapter = driver([])
+    device = TorchDevice(adapter)
+    assert not device.is_capturing(5)
+    adapter.get_device_interface().is_current_stream_capturing = lambda: True
+    assert device.is_capturing(5)
+    # Triton's own driver for NVIDIA GPUs asks CUDA.
+    adapter.utils.is_stream_capturing = lambda stream: stream == 3
+    assert (device.is_capturing(3), device.is_capturing(5)) == (True, False)
+
+
 def test_driver_without_a_profile_device_gets_the_adapter() -> None:
     device = profile_device_of(driver([]))
     assert isinstance(device, TorchDevice)
