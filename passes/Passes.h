@@ -40,7 +40,7 @@ struct PassEntry {
   std::unique_ptr<Pass> (*create)(OptionTexts);
 };
 
-constexpr size_t kPassCount = 11;
+constexpr size_t kPassCount = 12;
 
 /// All passes, in the order in which a kernel goes through them.
 ArrayRef<PassEntry> listPasses();

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kperfir
+from support.traces import FIND_TRACES
 
 if TYPE_CHECKING:
     pass
@@ -86,6 +87,21 @@ def test_nothing_changes_when_no_variable_is_set(tmp_path: Path, run_python: Run
     result = run_python(tmp_path / "plain.py", cwd=tmp_path)
     assert "0 active drivers" in result.stderr
     assert captures(tmp_path) == []
+
+
+def test_nothing_of_kperfir_is_in_a_process_that_does_not_use_it(tmp_path: Path, run_python: Run) -> None:
+    """Only the activation file is read, no hook is set, nothing of Triton is replaced: a launch costs nothing."""
+    imports = "import triton, triton.runtime, triton.compiler, triton.testing\n"
+    off = run_python("-c", imports + FIND_TRACES, cwd=tmp_path)
+    assert json.loads(off.stdout) == [], off.stderr
+    # The search finds what is there when it is on.
+    on = json.loads(run_python("-c", imports + FIND_TRACES, cwd=tmp_path, TRITON_KPERF="1").stdout)
+    assert {"kperfir.session", "triton.compiler.compiler.CompiledKernel.run", "sys.excepthook"} <= set(on)
+    assert "triton.knobs.runtime.add_stages_inspection_hook" in on
+    # A session that is over leaves no hook behind.
+    used = "import kperfir\nwith kperfir.profile('x.kpf', device='simt'): pass\n"
+    over = json.loads(run_python("-c", imports + used + FIND_TRACES, cwd=tmp_path).stdout)
+    assert [place for place in over if place.split(".")[0] != "kperfir"] == []
 
 
 def test_settings_come_from_the_environment(script: Path, tmp_path: Path, run_python: Run) -> None:

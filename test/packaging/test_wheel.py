@@ -5,10 +5,12 @@ No compiler, no LLVM, no torch: what a user has after ``pip install kperfir``.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -18,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / "build" / "packaging"
+LLVM = Path(os.environ.get("KPERFIR_LLVM_DIR", ROOT / ".deps" / "llvm"))
 
 LOAD_PLUGIN = """
 import sys
@@ -40,22 +43,35 @@ def wheel() -> Path:
 
 @pytest.fixture(scope="session")
 def fresh_python(wheel: Path) -> Path:
-    """Interpreter of an environment with the wheel; kept while the wheel's requirements are the same."""
+    """Interpreter of an environment with the wheel; kept while the wheel's requirements are the same.
+
+    Workers of one test run share it: one makes it, and it is not touched again while they use it.
+    """
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         requirements = re.findall(r"^Requires-Dist: .*$", archive.read(metadata).decode(), re.MULTILINE)
     key = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()[:16]
     environment = BUILD / key
     BUILD.mkdir(parents=True, exist_ok=True)
-    python = environment / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--force-reinstall"]
-    if (environment / "complete").exists():
-        run([*install, "--no-deps", "--no-index", wheel])
+    with (BUILD / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        install_wheel(environment, wheel)
+    return environment / "bin" / "python"
+
+
+def install_wheel(environment: Path, wheel: Path) -> None:
+    """Make `environment`, or install `wheel` into it, unless it holds this very wheel."""
+    installed, digest = environment / "installed", hashlib.sha256(wheel.read_bytes()).hexdigest()
+    if installed.exists() and installed.read_text() == digest:
+        return
+    install = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
+    if installed.exists():
+        installed.write_text("")
+        run([*install, "--force-reinstall", "--no-deps", "--no-index", wheel])
     else:
         run([sys.executable, "-m", "venv", "--clear", environment])
         run([*install, wheel])
-        (environment / "complete").touch()
-    return python
+    installed.write_text(digest)
 
 
 def run(command: list[str | Path], cwd: Path | None = None) -> str:
@@ -86,6 +102,7 @@ def test_wheel_holds_plugin_native_module_and_activation(wheel: Path) -> None:
     assert "kperfir_activate.pth" in names
     assert {"kperfir/_native/__init__.pyi", "kperfir/_native/record.pyi", "kperfir/_native/simt.pyi"} <= set(names)
     assert any(re.fullmatch(r"kperfir/_native\..*\.so", name) for name in names)
+    assert "kperfir/include/kperfir/Policy.h" in names
     assert not any("__pycache__" in name or "test" in name.split("/") for name in names)
 
 
@@ -126,3 +143,26 @@ def test_plugin_loads_into_libtriton_in_fresh_environment(fresh_python: Path, tm
     module = tmp_path / "module.mlir"
     module.write_text(MODULE_WITH_RECORD)
     assert 'kperf.record start "load"' in run([fresh_python, "-c", LOAD_PLUGIN, plugin, module])
+
+
+def test_policy_of_the_guide_is_built_against_the_installed_wheel_and_runs(fresh_python: Path, tmp_path: Path) -> None:
+    """The out-of-tree example of docs/pass-authors.md, with the header and the libtriton of the fresh environment."""
+    if not (LLVM / "include" / "mlir").exists():
+        pytest.skip(f"no headers of MLIR in {LLVM}")
+    guide = (ROOT / "docs" / "pass-authors.md").read_text()
+    (policy,) = re.findall(r"^```cpp\n(.*?)^```", guide, re.M | re.S)
+    (tmp_path / "policy.cpp").write_text(policy)
+    script = "import json; from kperfir import passes; print(json.dumps(passes.policy_flags()))"
+    flags = json.loads(run([fresh_python, "-c", script], cwd=tmp_path))
+    headers = fresh_python.parent.parent
+    assert any(flag.startswith(f"-I{headers}") for flag in flags), "the header is not that of the wheel"
+    compiler = shutil.which(os.environ.get("CXX") or "c++")
+    assert compiler is not None
+    build = [compiler, "policy.cpp", "-o", "policy.so", f"-isystem{LLVM}/include", *flags]
+    done = subprocess.run(build, cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    module = tmp_path / "kernel.ttgir"
+    module.write_text("module { tt.func public @k(%x: f32) { %y = math.exp %x : f32 tt.return } }")
+    run_policy = f"kperf-run-policy{{library={tmp_path}/policy.so policy=exponentials}}"
+    printed = run([fresh_python.with_name("kperfir"), "opt", module, "--pass", run_policy])
+    assert 'kperf.record start "exponential" of "math.exp"' in printed
