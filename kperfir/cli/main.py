@@ -1,6 +1,7 @@
 """The `kperfir` command: finds the verb, runs it, turns what happens into an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but records were dropped. Data go to stdout, talk goes to stderr.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but records were dropped, 4 slower (`kperfir compare`). Data go to
+stdout, talk goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 OK = 0
 FAILED = 1
 INCOMPLETE = 3
+SLOWER = 4
 
 # Verb to one line of help: so that neither help nor a verb imports the others.
 VERBS = {
     "report": "Show where the time goes, per region and source line.",
+    "compare": "Show which regions changed between two captures.",
     "export": "Write a capture for Perfetto, Chrome, or as a table.",
     "inspect": "Show what a .kpf file holds.",
     "run": "Run a script with its Triton kernels profiled.",
@@ -59,7 +62,8 @@ def kperfir() -> None:
     """Timelines from inside Triton kernels.
 
     `TRITON_KPERF=1 python script.py`, or `kperfir run script.py`, writes a .kpf file; `kperfir report` and `kperfir
-    export` read it, on any machine. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but records were dropped.
+    export` read it, on any machine. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but records were dropped, 4
+    slower (`kperfir compare`).
     """
 
 
