@@ -83,7 +83,7 @@ private:
       } else if (isRecord(&op)) {
         DenseI32ArrayAttr chosen = getChosen(&op);
         if (!stamps.empty() && !areOfOneFrame(stamps.back().chosen, chosen))
-          flush(stamps);
+          flush(stamps, when);
         bool isNear = chosen ? !stamps.empty() && stamps.back().chosen == chosen
                              : sinceLast < kMaxOpsUnderStamp;
         bool shares =

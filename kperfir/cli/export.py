@@ -22,8 +22,8 @@ from kperfir.export import FORMATS
 def command(files: tuple[Path, ...], out: Path | None, format_name: str | None) -> int:
     """Write captures in a format that other tools read.
 
-    .pftrace opens in Perfetto (https://ui.perfetto.dev), .json in Perfetto and Chrome, .csv and .parquet hold the table
-    of spans. Several FILEs make one export. Without -o the export goes to stdout.
+    .pftrace opens in Perfetto (https://ui.perfetto.dev), .json in Perfetto and Chrome, .speedscope.json in speedscope,
+    .csv and .parquet hold the table of spans. Several FILEs make one export. Without -o the export goes to stdout.
     """
     from kperfir.export import format_of, write, write_file
     from kperfir.timeline import load, without_repeats

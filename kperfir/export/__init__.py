@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from kperfir.timeline import Timeline
 
-FORMATS = {"pftrace": "pftrace", "json": "chrome", "csv": "csv", "parquet": "parquet"}
+FORMATS = {
+    "pftrace": "pftrace",
+    "json": "chrome",
+    "csv": "csv",
+    "parquet": "parquet",
+    "speedscope": "speedscope",
+}
+_SPEEDSCOPE = ".speedscope.json"  # As its own tools name such files.
 
 
 def format_of(path: Path) -> str:
@@ -29,7 +36,7 @@ def format_of(path: Path) -> str:
     Raises:
         ExportError: ``unknown-format``.
     """
-    name = path.suffix.removeprefix(".")
+    name = "speedscope" if path.name.endswith(_SPEEDSCOPE) else path.suffix.removeprefix(".")
     if name not in FORMATS:
         raise ExportError(
             "unknown-format",
