@@ -19,6 +19,7 @@ from kperfir.runtime.arguments import Parameters, pack
 from kperfir.runtime.arrays import Storage, address_of
 from kperfir.runtime.device import HostBuffer
 from kperfir.runtime.memory import LiveArrays, describe_fault, merged
+from kperfir.runtime.modules import LoadedModules
 from kperfir.runtime.tensor_map import fill_tiled
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class SimtDriver:
         self._device: Any = None
         self._orphans: list[Any] = []
         self._live = LiveArrays()
+        self._modules = LoadedModules()
         self._lock = threading.RLock()
         self._local = threading.local()
         self._observers: list[Callable[[FinishedLaunch], None]] = []
@@ -303,9 +305,10 @@ class SimtDriver:
                 fix="compile it while the SIMT device is active, with no other tool replacing the cubin stage",
             )
         try:
-            return LoadedKernel(name, self._native.Module(binary.decode(), name), self)
+            module = self._modules.load(self._native.Module, name, binary)
         except self._native.Error as error:
             raise _device_error(error, name) from None
+        return LoadedKernel(name, module, self)
 
     def launch(self, kernel: LoadedKernel, shape: LaunchShape, parameters: Parameters) -> FinishedLaunch:
         """Run a kernel to its end.
@@ -419,6 +422,7 @@ _FIXES = {
     "out-of-bounds": "check the mask and the offsets of this access",
     "misaligned": "check the divisibility hints of the kernel's arguments (tl.multiple_of and specialisation)",
     "uninitialised": "store to shared memory, and synchronise, before this load",
+    "race": "wait for the asynchronous operation, or fence, before this access",
     "deadlock": "check that every warp that must arrive at the barrier does",
     "limit": "use a smaller block, fewer warps or fewer stages",
 }

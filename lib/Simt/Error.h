@@ -20,6 +20,7 @@ enum class ErrorKind : uint8_t {
   OutOfBounds,
   Misaligned,
   Uninitialised,
+  Race, // two accesses that nothing orders
   Deadlock,
   Trap,
   Assert,
@@ -39,6 +40,8 @@ constexpr const char *errorKindName(ErrorKind kind) {
     return "misaligned";
   case ErrorKind::Uninitialised:
     return "uninitialised";
+  case ErrorKind::Race:
+    return "race";
   case ErrorKind::Deadlock:
     return "deadlock";
   case ErrorKind::Trap:

@@ -15,7 +15,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from kperfir._native.simt import Device
+from kperfir._native.simt import Device, Error, Module
 
 from kernels.matmuls import matmul
 from kernels.workload import Workload
@@ -248,3 +248,22 @@ def test_occupancy_is_what_the_scarcest_resource_allows(
     result = ptx_lab.run("mov.u32 %r1, 0;", np.zeros(1, np.uint32), target=TARGET[chip], **shape)
     assert result.occupancy == expected[CHIPS.index(chip)]
     assert result.stats["occupancy_limiter"] == limiter
+
+
+@pytest.mark.parametrize(
+    ("body", "limit", "registers"),
+    [("", 40, 16), ("", 0, 16), ("setmaxnreg.dec.sync.aligned.u32 24;", 168, 168), ("", 8, 8)],
+    ids=["limit", "no limit", "moved at run time", "low limit"],
+)
+def test_registers_are_bound_by_the_kernel(body: str, limit: int, registers: int) -> None:
+    # A kernel that moves registers between warps starts with as many as .maxnreg says, whatever it needs.
+    text = ptx_lab.ptx(body, 1, target="sm_90a")
+    if limit:
+        text = text.replace(")\n{", f") .maxnreg {limit}\n{{", 1)
+    assert Module(text).registers == registers
+
+
+@pytest.mark.parametrize("count", [16, 28, 264])
+def test_setmaxnreg_takes_multiples_of_8_from_24_to_256(count: int) -> None:
+    with pytest.raises(Error, match="multiple of 8 from 24 to 256"):
+        Module(ptx_lab.ptx(f"setmaxnreg.inc.sync.aligned.u32 {count};", 1, target="sm_90a"))

@@ -16,12 +16,6 @@
 
 namespace kperfir::simt {
 
-namespace {
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
-} // namespace
-
 void copyToShared(SharedMemory &shared, const AsyncOperands &operands,
                   LaneMask lanes, unsigned bytes, const uint64_t *source) {
   for (; lanes; lanes &= lanes - 1) {

@@ -165,9 +165,6 @@ bool isFloat(Type type) {
   }
 }
 
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
 } // namespace
 
 bool isAtomicSupported(AtomicOp operation, Type type) {

@@ -15,12 +15,6 @@
 
 namespace kperfir::simt {
 
-namespace {
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
-} // namespace
-
 void Sm::executeBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
   logComplete(now + launch.costs[warp.pc - 1].latency);
   if (!active) {
@@ -64,6 +58,17 @@ void Sm::unblock(Warp &warp, uint64_t cycle) {
   updateWake(warp);
 }
 
+void Sm::checkAligned(const Warp &warp, const MicroOp &op,
+                      LaneMask active) const {
+  if (op.has(kAligned) && active != warp.alive)
+    fail(warp, warp.pc - 1,
+         {ErrorKind::Deadlock, "an aligned barrier is executed by " +
+                                   std::to_string(std::popcount(active)) +
+                                   " of " +
+                                   std::to_string(std::popcount(warp.alive)) +
+                                   " lanes: the warp has diverged"});
+}
+
 void Sm::arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
   Cta &cta = *warp.cta;
   unsigned lane = firstLane(active);
@@ -79,13 +84,7 @@ void Sm::arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
           "barrier " + std::to_string(id) + " expects " +
               std::to_string(count) +
               " threads; need a multiple of the warp size"});
-  if (op.has(kAligned) && active != warp.alive)
-    fail(warp, warp.pc - 1,
-         {ErrorKind::Deadlock, "an aligned barrier is executed by " +
-                                   std::to_string(std::popcount(active)) +
-                                   " of " +
-                                   std::to_string(std::popcount(warp.alive)) +
-                                   " lanes: the warp has diverged"});
+  checkAligned(warp, op, active);
 
   NamedBarrier &barrier = cta.barriers[id];
   barrier.expected = count;

@@ -17,12 +17,6 @@
 
 namespace kperfir::simt {
 
-namespace {
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
-} // namespace
-
 void Sm::executeBulk(Warp &warp, const MicroOp &op, LaneMask active) {
   uint64_t latency = launch.costs[warp.pc - 1].latency;
   logComplete(now + latency);
@@ -133,9 +127,15 @@ uint64_t Sm::bulkGroupsDone(const Warp &warp) const {
 }
 
 void Sm::retireBulkGroups(Warp &warp) {
-  // A wait for reads leaves the writes to be waited for.
-  while (!warp.awaitsBulkReads &&
-         warp.firstBulkGroup < warp.awaitedBulkGroups) {
+  // A wait for reads leaves the writes to be waited for, unless they have
+  // ended. The last group is open.
+  auto isOver = [&](const BulkGroup &group) {
+    return group.unresolved == 0 && group.done <= now;
+  };
+  while (warp.bulkGroups.size() > 1 &&
+         ((!warp.awaitsBulkReads &&
+           warp.firstBulkGroup < warp.awaitedBulkGroups) ||
+          isOver(warp.bulkGroups.front()))) {
     warp.bulkGroups.popFront();
     ++warp.firstBulkGroup;
   }
@@ -171,6 +171,7 @@ void Sm::scheduleFill(Cta &cta, const BulkFill &fill, uint64_t cycle) {
   event.cta = &cta;
   event.fill = fill;
   cta.shared.markWritten(fill.offset, fill.bytes, false);
+  cta.shared.show(fill.offset, fill.bytes);
   ++cta.pendingEvents;
   schedule(event, cycle);
 }

@@ -241,6 +241,13 @@ const uint8_t *BulkExchange::readable(const Place &place,
                " is copied but was never written, or a copy that fills it has "
                "not been waited for",
            place.offset + at);
+  if (shared.isHidden(place.offset, bytes))
+    fail(ErrorKind::Race,
+         "shared memory from " + hex(place.offset) + " to " +
+             hex(place.offset + bytes) +
+             " is copied, but what threads have stored there may not be "
+             "visible to the copy: a fence.proxy.async is missing",
+         place.offset);
   return shared.data();
 }
 
@@ -335,6 +342,8 @@ void BulkExchange::deliver(const Place &to, uint64_t cycle) {
     fail(ErrorKind::OutOfBounds, "the mbarrier is outside of shared memory",
          barrier.offset);
   checkMbarrier(barrier);
+  sm.checkProductOperands(*to.member.cta, *request.warp, request.pc,
+                          {fill.offset, fill.bytes, operands.lane});
   to.member.sm->scheduleFill(*to.member.cta, fill, cycle);
 }
 

@@ -18,12 +18,6 @@
 
 namespace kperfir::simt {
 
-namespace {
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
-} // namespace
-
 std::array<uint32_t, 3> clusterExtents(const Launch &launch) {
   return {launch.grid[0] / launch.cluster[0],
           launch.grid[1] / launch.cluster[1],
@@ -184,9 +178,13 @@ void Sm::executeRemote(GlobalRequest &request, uint64_t earliest) {
                          "written",
             static_cast<int>(lane), uint64_t(offset)});
     if (isMbarrier) {
+      if (offset % Mbarrier::kBytes)
+        fail(warp, request.pc,
+             {ErrorKind::Misaligned, "mbarrier is not aligned to 8 bytes",
+              static_cast<int>(lane), uint64_t(offset)});
       uint32_t count;
       std::memcpy(&count, operands + lane * sizeof count, sizeof count);
-      member.sm->scheduleArrival(*member.cta, op, offset, count,
+      member.sm->scheduleArrival(*member.cta, request, lane, count,
                                  std::max(done, earliest));
     } else if (op.opcode == Opcode::St) {
       std::memcpy(memory, operands + size_t(lane) * bytes, bytes);
@@ -216,12 +214,16 @@ void Sm::applyRemoteAtomic(const MicroOp &op, uint8_t *memory,
                 replacement + i, old + i);
 }
 
-void Sm::scheduleArrival(Cta &cta, const MicroOp &op, uint32_t offset,
+void Sm::scheduleArrival(Cta &cta, const GlobalRequest &request, unsigned lane,
                          uint32_t count, uint64_t cycle) {
   Event event{};
   event.cta = &cta;
-  event.remote = &op;
-  event.mbarrier = offset;
+  event.remote = &program.ops[request.pc];
+  event.senderCta = request.warp->cta->linear;
+  event.senderWarp = request.warp->index;
+  event.senderLane = lane;
+  event.mbarrier =
+      static_cast<uint32_t>(request.address[lane]) & kSharedOffsetMask;
   event.arrivals = count;
   ++cta.pendingEvents;
   schedule(event, cycle);
@@ -230,7 +232,21 @@ void Sm::scheduleArrival(Cta &cta, const MicroOp &op, uint32_t offset,
 void Sm::finishArrival(const Event &event) {
   Cta &cta = *event.cta;
   --cta.pendingEvents;
-  applyToMbarrier(cta, *event.remote, event.mbarrier, event.arrivals);
+  if (applyToMbarrier(cta, *event.remote, event.mbarrier, event.arrivals))
+    return;
+  // The sender may have ended: the place is told without it.
+  auto pc = static_cast<uint32_t>(event.remote - program.ops.data());
+  ErrorSite site = siteOf(pc);
+  site.cta = event.senderCta;
+  site.warp = static_cast<int32_t>(event.senderWarp);
+  site.lane = static_cast<int32_t>(event.senderLane);
+  site.address = event.mbarrier;
+  site.hasAddress = true;
+  throw Error(ErrorKind::OutOfBounds,
+              "more arrivals than the phase of the mbarrier of CTA " +
+                  std::to_string(cta.linear) + " expects (`" +
+                  program.instructionAt(pc).text + "`)",
+              site);
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,13 +254,7 @@ void Sm::finishArrival(const Event &event) {
 //===----------------------------------------------------------------------===//
 
 void Sm::clusterBarrier(Warp &warp, const MicroOp &op, LaneMask active) {
-  if (op.has(kAligned) && active != warp.alive)
-    fail(warp, warp.pc - 1,
-         {ErrorKind::Deadlock, "an aligned barrier is executed by " +
-                                   std::to_string(std::popcount(active)) +
-                                   " of " +
-                                   std::to_string(std::popcount(warp.alive)) +
-                                   " lanes: the warp has diverged"});
+  checkAligned(warp, op, active);
   Cluster &cluster = *warp.cta->cluster;
   if (op.opcode == Opcode::ClusterArrive) {
     warp.clusterLanes |= active;

@@ -92,7 +92,7 @@ void Sm::finish(Warp &warp) {
   releaseForExit(cta);
 }
 
-void Sm::fail(const Warp &warp, uint32_t pc, const Fault &fault) const {
+ErrorSite Sm::siteOf(uint32_t pc) const {
   const Instruction &instruction = program.instructionAt(pc);
   ErrorSite site;
   site.kernel = program.kernel;
@@ -101,6 +101,12 @@ void Sm::fail(const Warp &warp, uint32_t pc, const Fault &fault) const {
   if (instruction.file < program.files.size())
     site.file = program.files[instruction.file];
   site.line = instruction.line;
+  return site;
+}
+
+void Sm::fail(const Warp &warp, uint32_t pc, const Fault &fault) const {
+  const Instruction &instruction = program.instructionAt(pc);
+  ErrorSite site = siteOf(pc);
   site.cta = warp.cta->linear;
   site.warp = static_cast<int32_t>(warp.index);
   site.lane = fault.lane;

@@ -34,6 +34,19 @@ struct MbarrierWaiter {
   uint32_t phase;  // the phase (0 or 1) that must end
 };
 
+/// A wgmma that its warp has not waited for: it may still read its operands and
+/// write its sums.
+struct ProductInFlight {
+  const Warp *warp;
+  uint32_t pc;
+  uint64_t group; // serial number among the warp's
+  // As far as they are in shared memory: descriptors, and what they span.
+  struct Operand {
+    uint64_t descriptor = 0;
+    uint32_t begin = 0, end = 0;
+  } a, b;
+};
+
 struct Cta {
   uint32_t linear = 0;
   uint32_t rank = 0;                // in its cluster
@@ -44,6 +57,7 @@ struct Cta {
   uint32_t localBytes = 0;    // per thread
   std::array<NamedBarrier, kNumBarriers> barriers;
   std::vector<MbarrierWaiter> waiters;
+  std::vector<ProductInFlight> products;
   uint32_t threads = 0;
   uint32_t unfinishedWarps = 0;
   uint32_t blockedWarps = 0;  // in state Barrier or Mbarrier

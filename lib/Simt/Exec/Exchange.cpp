@@ -14,12 +14,6 @@
 
 namespace kperfir::simt {
 
-namespace {
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
-} // namespace
-
 void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
   const Sm *failed = nullptr;
   order.clear();

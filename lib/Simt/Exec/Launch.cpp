@@ -123,7 +123,8 @@ std::vector<OpCost> computeCosts(const Program &program, const Chip &chip) {
     result.free = op.has(kSynthetic);
     bool isMma = op.opcode == Opcode::Mma && op.guard == kNoPredicate;
     result.deferred =
-        isMma || (op.kind == OpKind::Register && !op.has(kReadsClock));
+        !op.has(kMeetsProduct) &&
+        (isMma || (op.kind == OpKind::Register && !op.has(kReadsClock)));
     result.allLanes = isMma;
     result.waitsForStores = releasesToOtherSms(op);
     describeSlots(program, op, result);

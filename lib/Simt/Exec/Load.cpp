@@ -36,12 +36,19 @@ public:
     Lowering lowering(kernel, flow, layout, *program, isa);
     lowering.run();
     joinHalves(lowering.ops, lowering.blocks, lowering.registers, isa);
+    markProductHazards(lowering.ops, lowering.blocks,
+                       lowering.registers.size());
     Allocation allocation =
         allocateRegisters(lowering.ops, lowering.blocks, lowering.registers);
     program->numRows = std::max(allocation.numRows, 1u);
     program->numPredicates = std::max(allocation.numPredicates, 1u);
     program->numScoreboardSlots = program->numRows + program->numPredicates;
     program->registers = estimateRegisters(allocation.pressure);
+    if (entry.maxRegisters)
+      program->registers =
+          lowering.movesRegisters
+              ? entry.maxRegisters
+              : std::min(program->registers, entry.maxRegisters);
     program->storage.push_back(lowering.constants.materialise(*program));
     writeBlocks(flow, lowering);
     for (size_t i = 0; i < lowering.ops.size(); ++i)

@@ -24,10 +24,6 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-unsigned firstLane(LaneMask lanes) {
-  return static_cast<unsigned>(std::countr_zero(lanes));
-}
-
 /// memcpy, without a call for the usual sizes.
 void copyBytes(uint8_t *to, const uint8_t *from, unsigned bytes) {
   switch (bytes) {
@@ -303,6 +299,8 @@ void Sm::storeShared(Warp &warp, const MicroOp &op, LaneMask active,
   packLanes(warp.context, op, rows, values);
   SharedMemory &shared = warp.cta->shared;
   unsigned wavefronts = sharedWavefronts(offsets, bytes, active);
+  if (usesAsyncProxy) [[unlikely]]
+    noteGenericWrite(warp, active, offsets, bytes);
   if (span.end - span.begin == bytes) // Of lanes at one place the last wins.
     active = 1u << (kWarpSize - 1 - std::countl_zero(active));
   for (LaneMask rest = active; rest; rest &= rest - 1) {
@@ -513,7 +511,9 @@ void Sm::loadParam(Warp &warp, const MicroOp &op, LaneMask active,
 
 void Sm::fence(Warp &warp, const MicroOp &op) {
   // Waiting for earlier stores has been done before issue (updateWake).
-  if (op.sub == 1 || currentIsFree())
+  if (op.sub == kProxyFence)
+    warp.cta->shared.showAll();
+  if (op.sub || currentIsFree())
     return;
   warp.nextIssue = now + chip.cost(LatencyClass::Fence).latency;
   logComplete(warp.nextIssue);

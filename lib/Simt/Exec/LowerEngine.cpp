@@ -62,7 +62,7 @@ const Lowering::Rule Lowering::kEngineRules[] = {
     {"nanosleep", &Lowering::sleep},
     {"trap", &Lowering::trap},
     {"brkpt", &Lowering::trap},
-    {"setmaxnreg", &Lowering::nothing},
+    {"setmaxnreg", &Lowering::setMaxRegisters},
     {"griddepcontrol", &Lowering::nothing},
     {"pmevent", &Lowering::nothing},
 };

@@ -210,7 +210,8 @@ void Lowering::fence() {
   VirtualOp &op =
       emit(Opcode::Fence, OpKind::Memory, {Pipe::Lsu, LatencyClass::Fence});
   access.store(op.op);
-  op.op.sub = isOther ? 1 : 0;
+  bool isProxy = parts.size() > 2 && parts[1] == "proxy" && parts[2] == "async";
+  op.op.sub = isProxy ? kProxyFence : isOther ? 1 : 0;
 }
 
 void Lowering::prefetch() {

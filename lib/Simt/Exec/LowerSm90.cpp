@@ -169,6 +169,16 @@ void Lowering::wgmmaScales(WgmmaShape &shape) {
   shape.transposeB = flag(count - 1, 1, 0);
 }
 
+void Lowering::setMaxRegisters() {
+  expectOperands(1, 1);
+  auto count = smallConstant(operand(0));
+  constexpr uint64_t kLeast = 24, kMost = 256, kUnit = 8;
+  if (!count || *count < kLeast || *count > kMost || *count % kUnit)
+    malformed("the number of registers is not a multiple of 8 from 24 to 256");
+  movesRegisters = true;
+  nothing();
+}
+
 void Lowering::wgmmaGroup() {
   const std::string &name = current->mnemonic;
   if (name == "wgmma.wait_group.sync.aligned") {

@@ -63,6 +63,8 @@ public:
   std::vector<VirtualBlock> blocks;
   std::vector<VirtualRegister> registers;
   ConstantPool constants;
+  /// There is a setmaxnreg: warps start with all the registers of .maxnreg.
+  bool movesRegisters = false;
 
 private:
   // --- LowerTable.cpp: what the instruction table knows, moves, control flow
@@ -114,6 +116,7 @@ private:
   void sleep();
   void trap();
   void nothing();
+  void setMaxRegisters();
 
   using Method = void (Lowering::*)();
   struct Rule {
@@ -204,6 +207,8 @@ private:
   std::map<std::pair<uint32_t, int64_t>, ParamValue> paramValues;
 };
 
+/// Rows that a register of the type takes; 0 for a predicate.
+uint8_t rowsOf(Type type);
 /// Bits of an operand of a signature letter; 0 for a predicate.
 unsigned letterBits(char letter);
 /// Letter of a type.

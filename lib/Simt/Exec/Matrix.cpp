@@ -134,6 +134,9 @@ void Sm::storeMatrix(Warp &warp, const MicroOp &op) {
   uint32_t offsets[kWarpSize];
   matrixRows(warp, op, offsets);
   SharedMemory &shared = warp.cta->shared;
+  if (usesAsyncProxy)
+    noteGenericWrite(warp, kFullMask >> (kWarpSize - kMatrixRows * op.width),
+                     offsets, kRowBytes);
   for (unsigned matrix = 0; matrix < op.width; ++matrix) {
     uint16_t dense[kMatrixRows * kMatrixRows];
     auto *from = reinterpret_cast<const uint16_t *>(

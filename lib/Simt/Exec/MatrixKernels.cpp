@@ -14,6 +14,8 @@
 
 #include "Simt/Exec/MatrixKernels.h"
 
+#include "Simt/Exec/HalfBits.h"
+
 #include <immintrin.h>
 
 namespace kperfir::simt::KPERFIR_SIMT_ISA {
@@ -22,28 +24,6 @@ namespace {
 //===----------------------------------------------------------------------===//
 // Element types: how many share a 32-bit register, and their value
 //===----------------------------------------------------------------------===//
-
-float bitsToFloat(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-float halfToFloat(uint16_t half) {
-  uint32_t sign = uint32_t(half & 0x8000) << 16;
-  uint32_t magnitude = half & 0x7FFF;
-  if (magnitude >= 0x7C00)
-    return bitsToFloat(sign | 0x7F800000 | (magnitude & 0x3FF) << 13);
-  // The multiplication normalises denormals.
-  return bitsToFloat(sign | magnitude << 13) * bitsToFloat(0x77800000);
-}
-
-uint16_t floatToHalf(float value) {
-  _Float16 half = static_cast<_Float16>(value);
-  uint16_t bits;
-  std::memcpy(&bits, &half, sizeof bits);
-  return bits;
-}
 
 struct Half {
   static constexpr unsigned kPerRegister = 2;

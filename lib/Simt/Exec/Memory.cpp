@@ -106,6 +106,8 @@ void SharedMemory::reset(uint32_t newBytes) {
   bytes = newBytes;
   if (storage.size() < newBytes + kPadding)
     storage.resize(newBytes + kPadding);
+  hidden.clear();
+  hidesAny = false;
   written.assign(newBytes / 8 + 1 + 2 * sizeof(uint64_t), 0);
 }
 

@@ -14,6 +14,7 @@
 
 #include "Simt/Exec/Program.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -106,6 +107,38 @@ public:
   /// The same for any number of bytes.
   void markWritten(uint32_t offset, uint32_t count, bool isWritten);
   bool allWritten(uint32_t offset, uint32_t count) const;
+
+  // What generic accesses wrote, in units of 16 bytes, and no fence has shown
+  // to the asynchronous proxy (bulk copies, wgmma). Only kept if asked for.
+  static constexpr uint32_t kProxyUnit = 16;
+  void setHidden(uint32_t offset, unsigned count) {
+    hidesAny = true;
+    hidden.resize(bytes / kProxyUnit + 1);
+    for (uint32_t unit = offset / kProxyUnit;
+         unit <= (offset + count - 1) / kProxyUnit; ++unit)
+      hidden[unit] = true;
+  }
+  /// Any of `count` bytes is hidden.
+  bool isHidden(uint32_t offset, uint32_t count) const {
+    if (hidesAny)
+      for (uint32_t unit = offset / kProxyUnit;
+           unit <= (offset + count - 1) / kProxyUnit; ++unit)
+        if (hidden[unit])
+          return true;
+    return false;
+  }
+  void showAll() {
+    if (hidesAny)
+      std::fill(hidden.begin(), hidden.end(), false);
+    hidesAny = false;
+  }
+  /// Something else has been written there.
+  void show(uint32_t offset, uint32_t count) {
+    if (hidesAny)
+      for (uint32_t at = offset; at < offset + count; at += kProxyUnit)
+        hidden[at / kProxyUnit] = false;
+  }
+
   /// Bit per byte, for vectorised checks; padded by 8 bytes.
   const uint8_t *writtenBits() const { return written.data(); }
   uint8_t *writtenBits() { return written.data(); }
@@ -142,6 +175,8 @@ private:
   std::vector<uint8_t>
       storage; // padded, so that wide reads at the end are safe
   std::vector<uint8_t> written;
+  std::vector<uint8_t> hidden;
+  bool hidesAny = false;
 };
 
 } // namespace kperfir::simt

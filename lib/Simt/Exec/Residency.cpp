@@ -65,6 +65,7 @@ void Sm::initialise(Cta &cta, uint64_t linear, uint64_t cycle) {
   cta.local.assign(size_t(cta.localBytes) * launch.threadsPerCta, 0);
   cta.barriers = {};
   cta.waiters.clear();
+  cta.products.clear();
   cta.threads = launch.threadsPerCta;
   cta.unfinishedWarps = launch.warpsPerCta;
   cta.blockedWarps = cta.pendingEvents = 0;

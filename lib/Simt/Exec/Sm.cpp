@@ -28,6 +28,7 @@ Sm::Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
        const WarpStorage &storage, size_t firstWarp)
     : l1(emptyL1), id(id), launch(launch), program(*launch.program),
       costs(launch.costs.data()), chip(*launch.chip), storage(storage),
+      usesAsyncProxy(!program.wgmmas.empty() || !program.bulkCopies.empty()),
       nextWarp(firstWarp), rangeHint(launch.program->ops.size(), nullptr) {
   coreNext.fill(kNever);
 }
@@ -243,8 +244,10 @@ void Sm::executePending(Warp &warp, uint32_t end) {
 }
 
 void Sm::execute(Warp &warp, const MicroOp &op, LaneMask active) {
+  if (op.has(kMeetsProduct)) [[unlikely]]
+    checkProductRegisters(warp, op);
   switch (op.kind) {
-  case OpKind::Register: // One that is not deferred: it reads a clock.
+  case OpKind::Register: // One that is not deferred: it may read a clock.
     warp.context.clock = now;
     warp.context.globaltimer = chip.cyclesToNs(now);
     if (active)

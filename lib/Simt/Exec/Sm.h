@@ -67,6 +67,11 @@ struct Fault {
   bool isGlobal = false;
 };
 
+struct SharedWrite {
+  uint32_t offset, bytes;
+  unsigned lane;
+};
+
 class Sm {
 public:
   /// Its warps are those of `storage` from `firstWarp` on.
@@ -102,9 +107,13 @@ public:
   ClusterMember memberAt(const Warp &warp, uint32_t address);
   /// Executes an access to other CTAs of the cluster, and answers it.
   void executeRemote(GlobalRequest &request, uint64_t earliest);
-  /// An mbarrier of `cta`, which is here, will change at `cycle`.
-  void scheduleArrival(Cta &cta, const MicroOp &op, uint32_t offset,
+  /// An mbarrier of `cta`, which is here, will change at `cycle`, as lane
+  /// `lane` of `request` wants.
+  void scheduleArrival(Cta &cta, const GlobalRequest &request, unsigned lane,
                        uint32_t count, uint64_t cycle);
+  /// `warp` may not write, at `pc`, what a product of `cta` still reads.
+  void checkProductOperands(const Cta &cta, const Warp &warp, uint32_t pc,
+                            const SharedWrite &write) const;
   /// Whether its warps have executed so many barrier.cluster.arrive; `last`
   /// becomes the cycle of the last one if that is later.
   static bool hasArrivedAtCluster(const Cta &cta, uint64_t barriers,
@@ -126,6 +135,9 @@ public:
   void checkDeadlock() const;
   [[noreturn]] void fail(const Warp &warp, uint32_t pc,
                          const Fault &fault) const;
+
+  /// The kernel's name, and where the instruction comes from.
+  ErrorSite siteOf(uint32_t pc) const;
 
   const uint32_t id;
   SmStatistics statistics;
@@ -157,7 +169,9 @@ private:
     size_t spans;       // and so many of this one
     Cta *cta = nullptr; // of a bulk copy, which has no warp
     BulkFill fill;
-    const MicroOp *remote = nullptr; // of an arrival from another CTA
+    /// Of an arrival from another CTA: what arrives, and who sent it.
+    const MicroOp *remote = nullptr;
+    uint32_t senderCta = 0, senderWarp = 0, senderLane = 0;
     bool operator<(const Event &other) const {
       return cycle != other.cycle ? cycle > other.cycle : order > other.order;
     }
@@ -265,6 +279,8 @@ private:
 
   // Barrier.cpp
   void executeBarrier(Warp &warp, const MicroOp &op, LaneMask active);
+  /// All lanes that are left must execute an `.aligned` barrier.
+  void checkAligned(const Warp &warp, const MicroOp &op, LaneMask active) const;
   void arriveAtBarrier(Warp &warp, const MicroOp &op, LaneMask active);
   bool releaseIfComplete(Cta &cta, unsigned id);
   void releaseForExit(Cta &cta);
@@ -330,8 +346,15 @@ private:
   // Wgmma.cpp
   void wgmma(Warp &warp, const MicroOp &op, LaneMask active);
   void wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active);
-  void gatherWgmma(const Warp &warp, uint64_t descriptor, bool isTransposed,
-                   unsigned first, unsigned count, uint8_t *to) const;
+  ProductInFlight::Operand gatherWgmma(const Warp &warp, uint64_t descriptor,
+                                       bool isTransposed, unsigned first,
+                                       unsigned count, uint8_t *to) const;
+  /// An op marked kMeetsProduct must not use what a product still uses.
+  void checkProductRegisters(const Warp &warp, const MicroOp &op) const;
+  std::string describe(const ProductInFlight &product) const;
+  /// Lanes are about to write to shared memory, in the generic proxy.
+  void noteGenericWrite(const Warp &warp, LaneMask active,
+                        const uint32_t *offsets, unsigned bytes) const;
 
   // Matrix.cpp
   void executeMatrix(Warp &warp, const MicroOp &op, LaneMask active);
@@ -355,7 +378,8 @@ private:
   const OpCost *const costs;
   const Chip &chip;
   const WarpStorage &storage;
-  size_t nextWarp; // in `storage`
+  const bool usesAsyncProxy; // bulk copies or wgmma touch shared memory
+  size_t nextWarp;           // in `storage`
   uint64_t now = 0;
   uint64_t runEnd = 0;          // of the current step
   uint32_t currentLog = kNoLog; // entry of the instruction that is issuing

@@ -53,6 +53,11 @@ struct Allocation {
 void joinHalves(std::vector<VirtualOp> &ops, std::vector<VirtualBlock> &blocks,
                 std::vector<VirtualRegister> &registers, HostIsa isa);
 
+/// Set kMeetsProduct where an op may use a register that a wgmma still uses.
+void markProductHazards(std::vector<VirtualOp> &ops,
+                        const std::vector<VirtualBlock> &blocks,
+                        size_t registers);
+
 /// Give every virtual register rows by linear scan over its live interval, and
 /// write them into the ops. A destination takes the very rows of a source of
 /// equal size that dies there, if the op only touches registers; otherwise the

@@ -36,6 +36,7 @@ void Warp::start(LaneMask lanes) {
   bulkGroups.reset();
   firstBulkGroup = awaitedBulkGroups = 0;
   wgmmaGroups.reset();
+  firstWgmmaGroup = 0;
   clusterArrivals = 0;
   clusterLanes = 0;
 }

@@ -9,12 +9,17 @@
 #include "Simt/Exec/Program.h"
 #include "Simt/Timing/Caches.h"
 
+#include <bit>
 #include <memory>
 #include <vector>
 
 namespace kperfir::simt {
 
 struct Cta;
+
+inline unsigned firstLane(LaneMask lanes) {
+  return static_cast<unsigned>(std::countr_zero(lanes));
+}
 
 enum class WarpState : uint8_t {
   Running,  // issues at `wake`
@@ -102,6 +107,7 @@ public:
   bool awaitsBulkReads = false;
   /// Per group of wgmma: when its products are there.
   GroupQueue<uint64_t> wgmmaGroups;
+  uint64_t firstWgmmaGroup = 0; // serial number of wgmmaGroups.front()
   uint64_t clusterArrivals = 0; // barrier.cluster.arrive executed
   uint64_t clusterArrivalCycle = 0;
   LaneMask clusterLanes = 0; // that have arrived while the warp is diverged

@@ -11,25 +11,13 @@
 
 #include "Simt/Exec/WgmmaKernels.h"
 
+#include "Simt/Exec/HalfBits.h"
+
 #include <immintrin.h>
 
 namespace kperfir::simt::KPERFIR_SIMT_ISA {
 
 namespace {
-float bitsToFloat(uint32_t bits) { return __builtin_bit_cast(float, bits); }
-
-float halfToFloat(uint16_t half) {
-  uint32_t sign = uint32_t(half & 0x8000) << 16;
-  uint32_t magnitude = half & 0x7FFF;
-  if (magnitude >= 0x7C00)
-    return bitsToFloat(sign | 0x7F800000 | (magnitude & 0x3FF) << 13);
-  return bitsToFloat(sign | magnitude << 13) * bitsToFloat(0x77800000);
-}
-
-uint16_t floatToHalf(float value) {
-  return __builtin_bit_cast(uint16_t, static_cast<_Float16>(value));
-}
-
 float e4m3ToFloat(uint8_t byte) {
   uint32_t sign = uint32_t(byte & 0x80) << 24;
   if ((byte & 0x7F) == 0x7F)

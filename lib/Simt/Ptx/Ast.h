@@ -110,6 +110,7 @@ struct Function {
   std::array<uint32_t, 3> maxntid = {0, 0, 0};
   std::array<uint32_t, 3> clusterDim = {0, 0, 0};
   uint32_t minNctaPerSm = 0;
+  uint32_t maxRegisters = 0; // per thread; 0: not given
 };
 
 struct Module {

@@ -172,7 +172,10 @@ void Parser::attributes() {
           static_cast<uint32_t>(expectInteger("a CTA count"));
     else if (word == ".noreturn")
       current->isNoReturn = true;
-    else if (word == ".maxnreg" || word == ".maxclusterrank")
+    else if (word == ".maxnreg")
+      current->maxRegisters =
+          static_cast<uint32_t>(expectInteger("a number of registers"));
+    else if (word == ".maxclusterrank")
       expectInteger("a number");
     else if (word == ".pragma")
       skipStatement();

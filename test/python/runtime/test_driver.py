@@ -194,6 +194,21 @@ class TestFaults:
         with pytest.raises(DeviceError, match=r"kernel copy_kernel, line 40 of its PTX"):
             run_copy(num_stages=1)
 
+    def test_kernel_is_parsed_once_however_often_it_is_loaded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        parsed: list[str] = []
+        parse = fake_simt.Module
+
+        def note(ptx: str, source: str = "") -> fake_simt.Module:
+            parsed.append(source)
+            return parse(ptx, source)
+
+        monkeypatch.setattr(fake_simt, "Module", note)
+        run_copy(num_stages=2)
+        run_copy(num_stages=2)
+        copy_kernel.device_caches.clear()  # Triton takes the kernel from its own cache, and loads it again.
+        run_copy(num_stages=2)
+        assert parsed == ["copy_kernel"]
+
     def test_cubin_is_refused(self) -> None:
         driver = active_simt_driver()
         assert driver is not None

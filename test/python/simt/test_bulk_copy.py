@@ -158,3 +158,22 @@ def test_store_to_read_only_memory_is_an_error() -> None:
         run(body, words(), words(), read_only=[1])
     assert caught.value.kind == "out-of-bounds"
     assert "read-only" in caught.value.message
+
+
+def test_groups_that_are_only_waited_for_until_read_are_forgotten_when_they_end() -> None:
+    # 3000 stores in flight one after the other; the wait at the end knows of the last ones alone, and of no older one.
+    source, target = words(), aligned_like(np.zeros(32, np.uint32))
+    store = "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 128; cp.async.bulk.commit_group;"
+    body = (
+        FILL
+        + f"""
+      mov.u32 %r9, 0;
+    again:
+      {store} cp.async.bulk.wait_group.read 0;
+      add.u32 %r9, %r9, 1; setp.lt.u32 %p3, %r9, 3000;
+      @%p3 bra again;
+      cp.async.bulk.wait_group 0;
+    """
+    )
+    run(body, source, target)
+    assert np.array_equal(target, source)

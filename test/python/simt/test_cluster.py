@@ -197,6 +197,24 @@ def test_arrival_at_the_mbarrier_of_another_cta(arrive: str) -> None:
     assert out.all()
 
 
+@pytest.mark.parametrize(("offset", "kind"), [(0, "out-of-bounds"), (4, "misaligned")])
+def test_arrival_at_another_cta_that_its_mbarrier_does_not_expect(offset: int, kind: str) -> None:
+    body = f"""
+      setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared::cta.b64 [%r1], 2; st.shared.u32 [%r1+8], %r0;
+      {CLUSTER_BARRIER}
+      xor.b32 %r9, %r5, 1; mapa.shared::cluster.u32 %r10, %r1, %r9;
+      setp.eq.u32 %p2, %r0, 5;
+      @%p2 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10+{offset}], 3;
+      {CLUSTER_BARRIER}
+    """
+    with pytest.raises(simt.Error) as caught:
+        run(body, np.zeros((2, 32), np.uint32), clusters=1)
+    assert caught.value.kind == kind
+    assert caught.value.lane == 5
+    assert "mbarrier" in caught.value.message
+    assert caught.value.ptx_line > 0
+
+
 def test_copy_to_another_cta_completes_its_mbarrier() -> None:
     out = np.zeros((2, 32), np.uint32)
     body = f"""
