@@ -120,7 +120,8 @@ private:
   EventAttr getEvent(Operation *op) const {
     auto record = dyn_cast<RecordOp>(op);
     Edge edge = record ? record.getEdge() : Edge::Mark;
-    return EventAttr::get(op->getContext(), edge, *tree.getId(op));
+    // Records that no path leads to are erased before.
+    return EventAttr::get(op->getContext(), edge, tree.getId(op).value_or(0));
   }
 
   void flush(SmallVectorImpl<Stamp> &stamps, Value when) {

@@ -83,46 +83,65 @@ bool IterationSelection::mayLeaveOut(Operation *op) const {
   return false;
 }
 
-Value IterationSelection::makePredicate(Operation *loop, Value around) const {
-  Block &body = loop->getRegion(0).front();
-  OpBuilder builder = OpBuilder::atBlockBegin(&body);
-  Location loc = loop->getLoc();
-  Type type = body.getArgument(0).getType();
-  auto constant = [&](int64_t value) {
-    return createNamed(builder, loc, "arith.constant", type, {},
-                       builder.getNamedAttr(
-                           "value", builder.getIntegerAttr(type, value)))
-        ->getResult(0);
-  };
-  auto binary = [&](StringRef name, Value a, Value b) {
-    return createNamed(builder, loc, name, a.getType(), {a, b})->getResult(0);
-  };
-  Value result = around;
-  auto require = [&](int64_t predicate, Value a, Value b) {
-    Value holds =
-        createNamed(builder, loc, "arith.cmpi", builder.getI1Type(), {a, b},
-                    builder.getNamedAttr("predicate",
-                                         builder.getI64IntegerAttr(predicate)))
-            ->getResult(0);
-    result = result ? binary("arith.andi", result, holds) : holds;
-  };
+namespace {
+/// Operations at the begin of a loop's body.
+struct Arithmetic {
+  explicit Arithmetic(Operation *loop)
+      : builder(OpBuilder::atBlockBegin(&loop->getRegion(0).front())),
+        loc(loop->getLoc()) {}
 
-  Value number = body.getArgument(0);
+  Value constant(int64_t value, Type type) {
+    Attribute attribute = builder.getIntegerAttr(type, value);
+    return createNamed(builder, loc, "arith.constant", type, {},
+                       builder.getNamedAttr("value", attribute))
+        ->getResult(0);
+  }
+  Value binary(StringRef name, Value a, Value b) {
+    return createNamed(builder, loc, name, a.getType(), {a, b})->getResult(0);
+  }
+  Value binary(StringRef name, Value a, int64_t b) {
+    return binary(name, a, constant(b, a.getType()));
+  }
+  Value compare(int64_t predicate, Value a, int64_t b) {
+    Value right = constant(b, a.getType());
+    Attribute code = builder.getI64IntegerAttr(predicate);
+    return createNamed(builder, loc, "arith.cmpi", builder.getI1Type(),
+                       {a, right}, builder.getNamedAttr("predicate", code))
+        ->getResult(0);
+  }
+
+  OpBuilder builder;
+  Location loc;
+};
+} // namespace
+
+/// Which iteration it is, counted from 0.
+static Value makeNumber(Arithmetic &make, Operation *loop) {
+  Value variable = loop->getRegion(0).front().getArgument(0);
   Value lower = loop->getOperand(kLowerBound);
-  if (getConstant(lower) != 0)
-    number = binary("arith.subi", number, lower);
-  int64_t step = *getConstant(loop->getOperand(kStep));
-  if (step != 1)
-    number = binary("arith.divui", number, constant(step));
-  if (range.first)
-    number = binary("arith.subi", number, constant(range.first));
+  bool isFromZero = getConstant(lower) == 0;
+  Value distance =
+      isFromZero ? variable : make.binary("arith.subi", variable, lower);
+  int64_t step = getConstant(loop->getOperand(kStep)).value_or(1);
+  return step == 1 ? distance : make.binary("arith.divui", distance, step);
+}
+
+Value IterationSelection::makePredicate(Operation *loop, Value around) const {
+  Arithmetic make(loop);
+  Value number = makeNumber(make, loop);
+  Value since =
+      range.first ? make.binary("arith.subi", number, range.first) : number;
+  Value result = around;
+  auto require = [&](Value condition) {
+    result = result ? make.binary("arith.andi", result, condition) : condition;
+  };
   // What is before the first one has wrapped around.
+  uint32_t count = range.last ? range.last - range.first
+                              : std::numeric_limits<int32_t>::max();
   if (range.first || range.last)
-    require(kUnsignedLess, number,
-            constant(range.last ? range.last - range.first
-                                : std::numeric_limits<int32_t>::max()));
+    require(make.compare(kUnsignedLess, since, count));
   if (range.step != 1)
-    require(kEqual, binary("arith.remui", number, constant(range.step)),
-            constant(0));
+    require(
+        make.compare(kEqual, make.binary("arith.remui", since, range.step), 0));
   return result;
 }
