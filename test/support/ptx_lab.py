@@ -57,6 +57,24 @@ def ptx(body: str, arrays: int, *, module_scope: str = "", target: str = "sm_80"
     )
 
 
+def mbarrier_prologue(offset: int) -> str:
+    """PTX that makes an mbarrier for one arrival: %r1 shared memory, %r2 the mbarrier, %p1 holds in thread 0."""
+    return f"""
+      mov.u32 %r1, smem; add.u32 %r2, %r1, {offset};
+      setp.eq.u32 %p1, %r0, 0;
+      @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
+      bar.sync 0;
+    """
+
+
+# Waits for the first phase of that mbarrier; once in a kernel.
+MBARRIER_WAIT = """
+wait:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra.uni wait;
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How a body is launched."""

@@ -10,19 +10,12 @@ from support import ptx_lab
 from support.tensor_maps import aligned_like
 
 BARRIER = 8192
-INIT = f"""
-  mov.u32 %r1, smem; add.u32 %r2, %r1, {BARRIER};
-  setp.eq.u32 %p1, %r0, 0;
+INIT = ptx_lab.mbarrier_prologue(BARRIER)
+INIT += """
   shl.b32 %r3, %r0, 2; add.u32 %r4, %r1, %r3; cvt.u64.u32 %rd20, %r3;
   add.s64 %rd21, %rd0, %rd20; add.s64 %rd22, %rd1, %rd20;
-  @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
-  bar.sync 0;
 """
-WAIT = """
-wait:
-  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
-  @!%p2 bra.uni wait;
-"""
+WAIT = ptx_lab.MBARRIER_WAIT
 FILL = "ld.global.u32 %r5, [%rd21]; st.shared.u32 [%r4], %r5; fence.proxy.async.shared::cta; bar.sync 0;"
 
 

@@ -12,18 +12,8 @@ from support.tensor_maps import aligned_like, box_at, swizzled, tensor_map
 BARRIER = 65536  # of the mbarrier in shared memory
 SHARED = BARRIER + 64
 
-INIT = f"""
-  mov.u32 %r1, smem;
-  add.u32 %r2, %r1, {BARRIER};
-  setp.eq.u32 %p1, %r0, 0;
-  @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
-  bar.sync 0;
-"""
-WAIT = """
-wait:
-  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
-  @!%p2 bra.uni wait;
-"""
+INIT = ptx_lab.mbarrier_prologue(BARRIER)
+WAIT = ptx_lab.MBARRIER_WAIT
 EXPECT = "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 512;"
 COORDINATES = "%r10, %r11, %r12, %r13, %r14"
 
