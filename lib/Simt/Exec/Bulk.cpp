@@ -81,10 +81,8 @@ void Sm::bulkCopy(Warp &warp, const MicroOp &op, LaneMask active) {
     operands.ctaMask =
         static_cast<uint32_t>(value(BulkOperand::CtaMask, lane)) & 0xFFFF;
     for (unsigned i = 0; i < 5; ++i)
-      operands.coordinate[i] = static_cast<int32_t>(
-          value(static_cast<BulkOperand>(
-                    static_cast<unsigned>(BulkOperand::Coordinate) + i),
-                lane));
+      operands.coordinate[i] =
+          static_cast<int32_t>(value(coordinateOperand(i), lane));
     GlobalRequest &request = queue(warp, op, GlobalRequest::Kind::BulkCopy,
                                    LaneMask(1) << lane, served);
     request.data = requests.reserve(sizeof operands);

@@ -298,9 +298,7 @@ void Lowering::bulkCopy() {
       malformed("found " + std::to_string(list.size()) +
                 " coordinates, expected " + std::to_string(coordinates));
     for (size_t i = 0; i < list.size(); ++i)
-      put(static_cast<BulkOperand>(
-              static_cast<size_t>(BulkOperand::Coordinate) + i),
-          list[i], 0);
+      put(coordinateOperand(i), list[i], 0);
   };
   auto takeBytes = [&] {
     if (!shape.isTensor)

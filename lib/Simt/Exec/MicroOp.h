@@ -205,16 +205,26 @@ struct WgmmaShape {
 
 /// Operands of a BulkCopy: places in its part of the pool, kNoRow when absent.
 enum class BulkOperand : uint8_t {
-  Shared,    // address: destination of a load, source of a store
-  Map,       // tensor map, or the address in global memory without one
-  Mbarrier,  // address
-  Source,    // shared source of a copy between CTAs
-  Bytes,     // without a tensor map
-  CtaMask,   // .multicast::cluster
-  Coordinate // and the four after it; of gather4 and scatter4: column, 4 rows
+  Shared,      // address: destination of a load, source of a store
+  Map,         // tensor map, or the address in global memory without one
+  Mbarrier,    // address
+  Source,      // shared source of a copy between CTAs
+  Bytes,       // without a tensor map
+  CtaMask,     // .multicast::cluster
+  Coordinate0, // of gather4 and scatter4: the column, and four rows
+  Coordinate1,
+  Coordinate2,
+  Coordinate3,
+  Coordinate4
 };
 inline constexpr unsigned kBulkOperands =
-    static_cast<unsigned>(BulkOperand::Coordinate) + 5;
+    static_cast<unsigned>(BulkOperand::Coordinate4) + 1;
+
+/// The operand that is coordinate `index`, less than 5.
+constexpr BulkOperand coordinateOperand(size_t index) {
+  return static_cast<BulkOperand>(
+      static_cast<size_t>(BulkOperand::Coordinate0) + index);
+}
 
 /// Form of one cp.async.bulk or cp.reduce.async.bulk statement.
 struct BulkCopyShape {
