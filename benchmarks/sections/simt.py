@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import statistics
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +24,8 @@ from support.launch import simt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REPEATS = 5
-LONG_SECONDS = 2  # A launch that takes longer is measured once.
+REPEATS = 15
+LONG_SECONDS = 1  # A launch that takes longer is measured once.
 
 
 def softmax_case() -> tuple[str, Callable[[], Any]]:
@@ -96,26 +99,49 @@ def measure(driver: Any, launch: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def run() -> tuple[str, int]:
-    """Measure each case with each host instruction set."""
-    names: list[str] = []
-    figures: dict[str, list[float]] = {}
+    """Measure each case with each host instruction set, each in a process of its own: its memory is as it should be."""
     instruction_sets = native.host_instruction_sets()
-    cases = (vadd_case(), softmax_case(), layernorm_case(), matmul_case(512), attention_case(16, 2048))
-    for isa in instruction_sets:
-        with simt(threads=1) as driver:
-            driver._native = OneInstructionSet(driver._native, isa)
-            for kernel in (vadd, softmax, layernorm_fwd, matmul, fa_fwd):
-                kernel.device_caches.clear()  # Kernels that are loaded are bound to another one.
-            for name, launch in cases:
-                seconds, result = measure(driver, launch)
-                instructions = int(result.warp_instructions)
-                if name not in figures:
-                    names.append(name)
-                    figures[name] = [instructions / 1e6, int(result.cycles)]
-                figures[name].append(instructions / seconds / 1e6)
+    rows = []
+    for case in CASES:
+        found = [_measure_apart(case, isa) for isa in instruction_sets]
+        name, instructions, cycles, _ = found[0]
+        speeds = [instructions / seconds / 1e6 for _, _, _, seconds in found]
+        rows.append([name, instructions / 1e6, cycles, *speeds])
     columns = ("kernel", "M warp instructions", "simulated cycles", *(f"{isa}: M/CPU s" for isa in instruction_sets))
     text = "## Host speed of the SIMT device (one thread, with timing)\n\n"
     text += "Warp instructions per CPU second of the process, the median of "
     text += f"{REPEATS} launches, with each of the host's instruction sets. "
     text += f"Load of the machine while it measured: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs.\n\n"
-    return text + table(columns, [[name, *figures[name]] for name in names]), 0
+    return text + table(columns, rows), 0
+
+
+def _measure_apart(case: str, isa: str) -> tuple[str, int, int, float]:
+    """Name, instructions, simulated cycles and CPU seconds of a launch."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run(
+        [sys.executable, "-P", "-m", "sections.simt", case, isa],
+        env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    name, instructions, cycles, seconds = json.loads(child.stdout)
+    return name, instructions, cycles, seconds
+
+
+def main(case: str, isa: str) -> None:
+    """Measure one case with one instruction set; print what `_measure_apart` returns as JSON."""
+    name, launch = CASES[case]()
+    with simt(threads=1) as driver:
+        driver._native = OneInstructionSet(driver._native, isa)
+        seconds, result = measure(driver, launch)
+    print(json.dumps([name, int(result.warp_instructions), int(result.cycles), seconds]))
+
+
+CASES: dict[str, Callable[[], tuple[str, Callable[[], Any]]]] = {
+    "vadd": vadd_case,
+    "softmax": softmax_case,
+    "layernorm": layernorm_case,
+    "matmul": lambda: matmul_case(512),
+    "attention": lambda: attention_case(16, 2048),
+}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
