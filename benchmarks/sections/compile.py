@@ -42,8 +42,8 @@ def run() -> tuple[str, int]:
     text += (
         f"{REPEATS}; the bound is {BOUND_MS:.0f} ms or {BOUND_SHARE:.0%}, whichever is larger. MLIR's timing is on.\n"
     )
-    text += "MLIR runs no verifier behind our passes: the one behind Triton's next pass sees what they made. Kernels that\n"
-    text += "add products to products, of which there are none here, are also compiled plain up to LLVM IR.\n\n"
+    text += "MLIR runs no verifier behind our passes: the one behind Triton's next pass sees what they made.\n"
+    text += "Kernels that add products to products, none of them here, are also compiled plain up to LLVM IR.\n\n"
     return text + table(columns, rows), 0
 
 
