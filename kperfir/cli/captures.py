@@ -1,15 +1,18 @@
-"""What the verbs that read .kpf files share: the argument, the notes, and what dropped records mean."""
+"""What the verbs that read .kpf files share: the argument, --kernel, the notes, and what dropped records mean."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kperfir.errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from kperfir.timeline import Timeline
 
@@ -19,6 +22,26 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def files_argument(command: _Command) -> _Command:
     """Add FILE... to a verb. A missing file is an error of the reader, which says more than click does."""
     return click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))(command)
+
+
+def matching_kernels(names: Iterable[str], pattern: str) -> list[str]:
+    """Return the names that `pattern` matches, each once, in order.
+
+    Raises:
+        UsageError: ``no-such-kernel`` if there are names, and it matches none.
+    """
+    known = list(dict.fromkeys(names))
+    chosen = [name for name in known if fnmatch.fnmatchcase(name, pattern)]
+    if known and not chosen and pattern != "*":
+        raise UsageError(
+            "no-such-kernel",
+            what="no kernel has such a name",
+            where="--kernel",
+            found=pattern,
+            expected=", ".join(known),
+            fix="quote the pattern, so that the shell leaves it alone",
+        )
+    return chosen
 
 
 def print_notes(timelines: Sequence[Timeline], more: Sequence[str] = ()) -> None:

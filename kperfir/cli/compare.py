@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kperfir.cli.captures import exit_code, print_notes
+from kperfir.cli.captures import exit_code, matching_kernels, print_notes
 from kperfir.cli.table import Column, console, count, percent, print_table
-from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +47,7 @@ def command(
 
     timelines = [load(before), load(after)]
     table = compare_regions(timelines[0].spans, timelines[1].spans, threshold / 100)
-    table = _chosen(table, pattern)
+    table = table[table["kernel"].isin(matching_kernels(table["kernel"], pattern))]
     dropped = sum(int(timeline.launches["dropped"].sum()) for timeline in timelines)
     rows = table[table["verdict"] != "same"] if changed else table
     if as_json:
@@ -69,21 +67,6 @@ def command(
         click.echo(f"kperfir: slower than {before} (exit code {SLOWER})", err=True)
         return SLOWER
     return exit_code(dropped)
-
-
-def _chosen(table: pd.DataFrame, pattern: str) -> pd.DataFrame:
-    names = list(dict.fromkeys(table["kernel"]))
-    chosen = table[[fnmatch.fnmatchcase(name, pattern) for name in table["kernel"]]]
-    if names and chosen.empty:
-        raise UsageError(
-            "no-such-kernel",
-            what="no kernel has such a name",
-            where="--kernel",
-            found=pattern,
-            expected=", ".join(names),
-            fix="quote the pattern, so that the shell leaves it alone",
-        )
-    return chosen
 
 
 def _print(table: pd.DataFrame) -> None:

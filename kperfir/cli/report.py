@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import linecache
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kperfir.cli.captures import exit_code, files_argument, print_notes
+from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes
 from kperfir.cli.table import Column, bar, console, count, counted, percent, print_table
 from kperfir.errors import UsageError
 
@@ -126,19 +125,11 @@ def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFra
 
 
 def _chosen_kernels(timeline: Timeline, pattern: str) -> list[str]:
-    names = list(dict.fromkeys(timeline.launches["kernel"].astype(str)))
-    chosen = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-    if names and not chosen and pattern != "*":
+    try:
+        return matching_kernels(timeline.launches["kernel"].astype(str), pattern)
+    except UsageError:
         print_notes([timeline])  # They may say why it is not there.
-        raise UsageError(
-            "no-such-kernel",
-            what="no kernel has such a name",
-            where="--kernel",
-            found=pattern,
-            expected=", ".join(names),
-            fix="quote the pattern, so that the shell leaves it alone",
-        )
-    return chosen
+        raise
 
 
 def _bounds(timeline: Timeline) -> list[dict[str, int]]:
