@@ -36,13 +36,14 @@ from kperfir.bundle.manifest import (
 )  # fmt: skip
 from kperfir.bundle.record import recorded
 from kperfir.bundle.simt import SimtBundleDevice
+from kperfir.compile import triton_hook
 from kperfir.compile.proton import proton_instrumentation
 from kperfir.errors import BundleError, KPerfWarning, warn
 from kperfir.runtime.launch import describe_kernel
 from kperfir.runtime.run import check_script, run_unprofiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from kperfir.bundle.record import RecordedLaunch
     from kperfir.config import Options
@@ -217,7 +218,7 @@ def _compile(launch: RecordedLaunch, arch: int, kind: str, options: Options) -> 
     with contextlib.ExitStack() as stack:
         caught = stack.enter_context(warnings.catch_warnings(record=True))
         if kind == INSTRUMENTED:
-            stack.enter_context(_instrumentation(options))
+            stack.enter_context(triton_hook.installed(options))
         elif kind == PROTON:
             stack.enter_context(proton_instrumentation(options, arch=arch))
         binary = triton.compile(launch.compiled.src, target=GPUTarget("cuda", arch, 32), options=chosen)
@@ -225,17 +226,6 @@ def _compile(launch: RecordedLaunch, arch: int, kind: str, options: Options) -> 
         reasons = [str(one.message) for one in caught if issubclass(one.category, KPerfWarning)]
         raise BundleError("not-instrumented", what="the kernel has no records", found="; ".join(reasons))
     return binary
-
-
-@contextlib.contextmanager
-def _instrumentation(options: Options) -> Iterator[None]:
-    from kperfir.compile import triton_hook
-
-    triton_hook.install(options)
-    try:
-        yield
-    finally:
-        triton_hook.uninstall()
 
 
 def _add_runner(folder: Path) -> None:

@@ -15,6 +15,7 @@ wrapped instead.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from kperfir.passes import custom
 from kperfir.runtime.patches import Patches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kperfir.config import Options
 
@@ -379,3 +380,13 @@ def uninstall() -> None:
     """Leave Triton's compilation as `install` found it."""
     while _hooks:
         _hooks.pop().uninstall()
+
+
+@contextlib.contextmanager
+def installed(options: Options) -> Iterator[None]:
+    """Instrument what is compiled in a `with` block; see `install`."""
+    install(options)
+    try:
+        yield
+    finally:
+        uninstall()

@@ -51,11 +51,8 @@ def instrumentation(**options: Any) -> Iterator[None]:
     """Instrument what is compiled inside."""
     from kperfir.compile import triton_hook
 
-    triton_hook.install(resolve({}, **options))
-    try:
+    with triton_hook.installed(resolve({}, **options)):
         yield
-    finally:
-        triton_hook.uninstall()
 
 
 def attempt(case: Case, target: str) -> Attempt:
