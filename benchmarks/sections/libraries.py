@@ -90,7 +90,7 @@ def describe(outcomes: dict[str, Outcome]) -> str:
                 "as plain, but for the order of atomics" if outcome["unstable"] else "as plain"
             )
         counts = (sum(kernel[key] for kernel in kernels) for key in ("launches", "records", "dropped"))
-        rows.append([name, len(kernels), *counts, result.replace("|", "/")[:300]])
+        rows.append([name, len(kernels), *counts, " ".join(result.replace("|", "/").split())[:300]])
     totals: dict[str, list[bool]] = defaultdict(list)
     for outcome in outcomes.values():
         for kernel in outcome["kernels"].values():
