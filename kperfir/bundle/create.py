@@ -107,9 +107,9 @@ def create_bundle(script: Sequence[str], folder: Path, request: Request) -> Bund
             expected="one at least", fix="see --kernels and --launches",
         )  # fmt: skip
     _make_room(folder)
-    bundle = _Writer(folder, request).write(launches)
+    _Writer(folder, request).write(launches)
     _add_runner(folder)
-    return _without_wrong_launches(folder, bundle)
+    return _without_wrong_launches(folder)
 
 
 def _check_folder(folder: Path) -> None:
@@ -135,7 +135,7 @@ class _Writer:
         self._folder = folder
         self._request = request
 
-    def write(self, launches: list[RecordedLaunch]) -> Bundle:
+    def write(self, launches: list[RecordedLaunch]) -> None:
         by_hash: dict[str, int] = {}
         kernels: list[Kernel] = []
         metas: dict[str, list[Any]] = {}
@@ -147,9 +147,7 @@ class _Writer:
                 kernels.append(self._compile_all(launch, len(kernels), metas))
             written.append(self._launch(launch, by_hash[key], kernels[by_hash[key]], metas))
         made_by = {name: metadata.version(name) for name in ("kperfir", "triton")}
-        bundle = Bundle(made_by, tuple(kernels), tuple(written))
-        write_bundle(self._folder, bundle)
-        return bundle
+        write_bundle(self._folder, Bundle(made_by, tuple(kernels), tuple(written)))
 
     def _compile_all(self, launch: RecordedLaunch, index: int, metas: dict[str, list[Any]]) -> Kernel:
         name = launch.compiled.metadata.name
@@ -236,7 +234,7 @@ def _add_runner(folder: Path) -> None:
             archive.write(package / name, f"kperfir/{name}")
 
 
-def _without_wrong_launches(folder: Path, bundle: Bundle) -> Bundle:
+def _without_wrong_launches(folder: Path) -> Bundle:
     """Run every launch from the bundle alone; leave out those that then compute something else.
 
     Raises:
@@ -248,7 +246,8 @@ def _without_wrong_launches(folder: Path, bundle: Bundle) -> Bundle:
     for number, launch in enumerate(bundle.launches):
         rows = list(run_launch(folder, bundle, number, device, folder, repeat=0))
         for row in rows:
-            (folder / row.profile).unlink() if row.profile else None
+            if row.profile:
+                (folder / row.profile).unlink()
         wrong = [row for row in rows if row.status != OK]
         if not wrong:
             kept.append(launch)
