@@ -45,7 +45,7 @@ OVER_FILE_BYTES = "file-bytes"
 
 @dataclass(frozen=True, slots=True)
 class ProcessInfo:
-    """Who captured, and on what. `chip` names the device's model, `clock_hz` its nominal clock if known."""
+    """Who captured, and on what. `chip` names the device's model; its nominal clock and SMs are None if not known."""
 
     host: str
     pid: int
@@ -55,6 +55,7 @@ class ProcessInfo:
     rank: int | None = None
     clock_domain: str = "sm"
     clock_hz: float | None = None
+    sm_count: int | None = None
     versions: dict[str, str] = field(default_factory=dict)
 
     @classmethod

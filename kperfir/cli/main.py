@@ -29,6 +29,7 @@ SLOWER = 4
 VERBS = {
     "report": "Show where the time goes, per region and source line.",
     "compare": "Show which regions changed between two captures.",
+    "advise": "Say what to change in a kernel, and what it should gain.",
     "export": "Write a capture for Perfetto, Chrome, or as a table.",
     "inspect": "Show what a .kpf file holds.",
     "run": "Run a script with its Triton kernels profiled.",

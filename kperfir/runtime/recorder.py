@@ -330,6 +330,7 @@ class Recorder:
                 chip=device.get("chip", ""),
                 rank=rank(),
                 clock_hz=device.get("clock_hz"),
+                sm_count=device.get("sm_count"),
                 versions={
                     name: getattr(sys.modules[name], "__version__", "")
                     for name in ("triton", "torch")

@@ -291,6 +291,7 @@ class SimtDriver:
             "start_cycles": int(result.start_cycles),
             "ns": float(result.ns),
             "ctas_per_sm": int(result.occupancy),
+            "occupancy_limiter": str(result.stats["occupancy_limiter"]),
         }
 
     def load(self, name: str, binary: bytes) -> LoadedKernel:

@@ -1,0 +1,118 @@
+"""What the rules of the advisor look at: one kernel of a timeline, its launches taken together.
+
+Owns which facts of a capture a rule may use and how cycles of a warp become a speed-up of the launch; rules own what
+they make of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kperfir.advice.finding import Place
+from kperfir.analysis.occupancy import cta_cycles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from kperfir.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel.
+
+    Attributes:
+        kernel: Its name.
+        spans: Its rows of `Timeline.spans`, renumbered from 0; ``parent`` counts these rows.
+        flows: Its rows of `Timeline.flows`; ``from_span`` and ``to_span`` count the rows of `spans`.
+        launches: Its rows of `Timeline.launches`.
+        facts: Of the compilation (num_warps, num_stages, shared_bytes, constants, ...); empty if not known.
+        launch_facts: Of its first launch (ctas_per_sm); empty if not known.
+        sms: SMs of the device; 0 if not known.
+    """
+
+    kernel: str
+    spans: pd.DataFrame
+    flows: pd.DataFrame
+    launches: pd.DataFrame
+    facts: dict[str, Any]
+    launch_facts: dict[str, Any]
+    sms: int = 0
+
+    @cached_property
+    def ctas(self) -> pd.DataFrame:
+        """As `kperfir.analysis.occupancy.cta_cycles`, with ``cycles``."""
+        ctas = cta_cycles(self.spans)
+        return ctas.assign(cycles=ctas["end_cycles"] - ctas["start_cycles"])
+
+    @property
+    def cta_cycles(self) -> float:
+        """Mean time of a CTA."""
+        return float(self.ctas["cycles"].mean())
+
+    @property
+    def warp_cycles(self) -> float:
+        """Time of all warps that recorded: for each, that of its CTA."""
+        warps = self.spans.drop_duplicates(["launch", "cta", "warp"]).groupby(["launch", "cta"]).size()
+        return float((warps.to_numpy() * self.ctas["cycles"].to_numpy()).sum())
+
+    @property
+    def inside_share(self) -> float:
+        """Share of the launches' time in which their busiest SM has CTAs: what a faster CTA can make shorter."""
+        times = self.ctas.groupby(["launch", "sm"]).agg(start=("start_cycles", "min"), end=("end_cycles", "max"))
+        busy = (times["end"] - times["start"]).groupby(level="launch").max()
+        cycles = self.launches.set_index("launch")["cycles"].reindex(busy.index).to_numpy(np.float64)
+        return float(min(1.0, busy.sum() / cycles.sum())) if cycles.sum() > 0 else 1.0
+
+    def speedup(self, saved_share: float) -> float:
+        """Speed-up of the launch if a CTA takes less time by `saved_share` of it: 1 / (1 - inside_share * saved)."""
+        return 1 / (1 - self.inside_share * min(max(saved_share, 0.0), 0.99))
+
+    def places(self, rows: pd.DataFrame) -> tuple[Place, ...]:
+        """The regions of these spans, the costliest first."""
+        keys = ["name", "kind"]
+        groups = rows.groupby(keys, observed=True, sort=False)
+        table = groups.agg(file=("file", "first"), line=("line", "first"), cycles=("duration_cycles", "sum"))
+        table = table.reset_index().sort_values("cycles", ascending=False, kind="stable")
+        whole = self.warp_cycles
+        return tuple(
+            Place(str(row.name), str(row.kind), str(row.file), int(row.line), row.cycles / whole if whole else 0.0)
+            for row in table.rename(columns={"name": "region"})
+            .rename(columns={"region": "name"})
+            .itertuples(index=False)
+        )
+
+
+def cases(timeline: Timeline, kernels: list[str]) -> Iterator[Case]:
+    """A case for each kernel that recorded something."""
+    spans, flows, launches = timeline.spans, timeline.flows, timeline.launches
+    for kernel in kernels:
+        rows = np.flatnonzero((spans["kernel"] == kernel).to_numpy())
+        if not len(rows):
+            continue
+        yield _case(timeline, kernel, rows, flows, launches[launches["kernel"] == kernel].reset_index(drop=True))
+
+
+def _case(
+    timeline: Timeline, kernel: str, rows: np.ndarray[Any, Any], flows: pd.DataFrame, launches: pd.DataFrame
+) -> Case:
+    new = np.full(len(timeline.spans) + 1, -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    own = timeline.spans.iloc[rows].reset_index(drop=True)
+    own["parent"] = new[own["parent"].to_numpy()]
+    mine = flows[flows["launch"].isin(launches["launch"])].reset_index(drop=True)
+    mine = mine.assign(from_span=new[mine["from_span"].to_numpy()], to_span=new[mine["to_span"].to_numpy()])
+    record = next(
+        (launch for capture in timeline.captures for launch in capture.launches if launch.kernel.name == kernel), None
+    )
+    facts = dict(record.kernel.facts) if record else {}
+    process = record.capture.process if record else {}
+    return Case(
+        kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0)
+    )

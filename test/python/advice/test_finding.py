@@ -1,0 +1,47 @@
+"""The form of findings, from Python, as JSON and on the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from kperfir.advice.finding import ADVICE_VERSION, Advice, Change, Figure, Finding, Place
+
+FIELDS = ["rule", "kernel", "title", "places", "figures", "speedup", "bound", "basis", "change", "verify"]
+
+
+def finding(rule: str = "r", kernel: str = "k", speedup: float = 1.5, bound: float = 2.0) -> Finding:
+    place = Place("load k.py:4", "load", "/src/k.py", 4, 0.25)
+    figures = (Figure("wait_share", 0.25, "share"),)
+    change = Change("raise num_stages", {"num_stages": 4})
+    return Finding(rule, kernel, "loads are late", (place,), figures, speedup, bound, "formula", change, "whatif")
+
+
+def test_finding_as_json_has_its_fields_in_order() -> None:
+    data = json.loads(json.dumps(finding().to_dict()))
+    assert list(data) == FIELDS
+    assert data["places"] == [{"region": "load k.py:4", "kind": "load", "file": "/src/k.py", "line": 4, "share": 0.25}]
+    assert data["figures"] == [{"name": "wait_share", "value": 0.25, "unit": "share"}]
+    assert data["change"] == {"what": "raise num_stages", "settings": {"num_stages": 4}}
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    assert finding(bound=math.inf).to_dict()["bound"] is None
+
+
+def test_advice_as_json_groups_by_kernel() -> None:
+    advice = Advice(("a.kpf",), ("simulated",), 3, ("k", "quiet"), (finding(),))
+    data = advice.to_dict()
+    assert data["kperfir_advice"] == ADVICE_VERSION
+    assert {key: data[key] for key in ("files", "notes", "dropped")} == {
+        "files": ["a.kpf"], "notes": ["simulated"], "dropped": 3
+    }  # fmt: skip
+    assert [(kernel["kernel"], len(kernel["findings"])) for kernel in data["kernels"]] == [("k", 1), ("quiet", 0)]
+
+
+def test_figure_is_found_by_name() -> None:
+    assert finding().figure("wait_share") == 0.25
+    with pytest.raises(KeyError):
+        finding().figure("nothing")
