@@ -25,7 +25,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 WHEEL_BUILD := build/wheel
 STAMPS := build/stamps
-export CXX
+export CXX KPERFIR_CHROMIUM
 
 # An LLVM of the user's own is used as it is; otherwise one is fetched into .deps.
 LLVM_READY := $(if $(KPERFIR_LLVM_DIR),,.deps/llvm/VERSION)
@@ -46,7 +46,7 @@ install: $(STAMPS)/installed
 demo: install
 	@$(BIN)/kperfir demo
 
-test: install $(STAMPS)/tests-built $(STAMPS)/libtriton
+test: install $(STAMPS)/tests-built $(STAMPS)/libtriton .deps/chromium/VERSION
 	@$(BIN)/python tools/run_tests.py
 
 lint: install $(BIN)/.stamp-test
@@ -74,7 +74,7 @@ abi-audit: deps-test
 
 deps: $(BIN)/.stamp-build $(LLVM_READY)
 
-deps-test: deps $(BIN)/.stamp-test .deps/googletest/VERSION $(STAMPS)/libtriton
+deps-test: deps $(BIN)/.stamp-test .deps/googletest/VERSION .deps/chromium/VERSION $(STAMPS)/libtriton
 
 clean:
 	@rm -rf build
@@ -104,6 +104,10 @@ $(BIN)/.stamp-test: tools/requirements-test.txt $(BIN)/.stamp-build
 .deps/googletest/VERSION: | $(BIN)/.stamp-build
 	@echo "== GoogleTest sources"
 	$(BIN)/python tools/fetch_sources.py googletest
+
+.deps/chromium/VERSION: | $(BIN)/.stamp-build
+	@echo "== Chromium, for the tests of the HTML report"
+	$(BIN)/python tools/fetch_chromium.py
 
 # Every build of Triton that the plugin accepts, whatever Python this machine has.
 $(STAMPS)/libtriton: kperfir/compile/audited_libtriton.json $(BIN)/.stamp-build

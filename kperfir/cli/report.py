@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import linecache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +11,14 @@ import click
 from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes
 from kperfir.cli.table import Column, bar, console, count, counted, percent, print_table
 from kperfir.errors import UsageError
+from kperfir.report.model import SORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pandas as pd
-
     from kperfir.timeline import Timeline
 
-JSON_VERSION = 1
 _SOURCE_WIDTH = 60
-
-SORTS = {
-    "program": [],
-    "total": ["total_cycles"],
-    "self": ["self_cycles"],
-    "mean": ["mean_cycles"],
-    "p95": ["p95_cycles"],
-    "count": ["count"],
-    "spread": ["warp_spread"],
-}
 
 
 @click.command("report")
@@ -41,23 +28,28 @@ SORTS = {
 @click.option("--sort", type=click.Choice(list(SORTS)), help="Order of rows; default: program for regions, else self.")
 @click.option("--limit", type=click.IntRange(min=1), help="Rows per kernel at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all columns, full precision.")
+@click.option("--html", "page", type=click.Path(path_type=Path), metavar="OUT", help="Write a page for a browser.")
 def command(
-    files: tuple[Path, ...], pattern: str, by: str, sort: str | None, limit: int | None, *, as_json: bool
-) -> int:
+    files: tuple[Path, ...], pattern: str, by: str, sort: str | None, limit: int | None, *, as_json: bool,
+    page: Path | None,
+) -> int:  # fmt: skip
     """Show where the time goes.
 
     Times are cycles of a warp; counts and times are summed over all warps, CTAs and launches of a kernel. "share" is
     of the CTA's time: 100 % means all warps of the CTA that recorded, from its start to its end. "self" leaves out
     regions nested inside. "spread" is how unevenly warps share it: the standard deviation of the warps' totals over
     their mean. "wait" is the part of the share in which warps did nothing but wait, for copies, barriers or matrix
-    units. Several FILEs, such as the ranks of a job, make one report.
+    units. Several FILEs, such as the ranks of a job, make one report. --html writes one file with tables, timeline and
+    source that opens in any browser, without a network.
     """
+    from kperfir.report.model import Request, build
     from kperfir.timeline import load
 
     timeline = load(*files)
-    report = build(
-        timeline, pattern=pattern, by=by, sort=sort or ("program" if by == "region" else "self"), limit=limit
-    )
+    kernels = _chosen_kernels(timeline, pattern)
+    if page:
+        return _write_page(timeline, page, kernels)
+    report = build(timeline, Request(by, sort or ("program" if by == "region" else "self"), kernels, limit))
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
@@ -65,97 +57,22 @@ def command(
     return exit_code(report["dropped"])
 
 
-def build(timeline: Timeline, *, pattern: str, by: str, sort: str, limit: int | None) -> dict[str, Any]:
-    """The report as JSON-ready data; docs/user-guide.md lists its fields.
+def _write_page(timeline: Timeline, page: Path, kernels: tuple[str, ...]) -> int:
+    from kperfir.report.html import write_page
 
-    Raises:
-        UsageError: ``no-such-kernel``.
-    """
-    from kperfir.analysis.occupancy import sm_occupancy
-    from kperfir.analysis.regions import kernel_cycles_of, region_statistics
-    from kperfir.analysis.wait_time import LEVELS, wait_statistics
-    from kperfir.analysis.warp_spread import warp_lag
-
-    chosen = _chosen_kernels(timeline, pattern)
-    spans = timeline.spans
-    statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), by)
-    occupancy, lag = sm_occupancy(spans), warp_lag(spans)
-    waits = {level: wait_statistics(spans, level) for level in LEVELS}
-    kernels = []
-    for name in chosen:
-        rows = statistics[statistics["kernel"] == name]
-        rows = _with_values(rows, timeline.marks, by)
-        if SORTS[sort]:
-            rows = rows.sort_values(SORTS[sort], ascending=False, kind="stable", na_position="last")
-        kernels.append(
-            {
-                "kernel": name,
-                "launches": _records(timeline.launches[timeline.launches["kernel"] == name]),
-                "sms": _records(occupancy[occupancy["kernel"] == name]),
-                "waits": {level: _of_kernel(table, name) for level, table in waits.items()},
-                "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
-                "rows_total": len(rows),
-                "rows": [_with_source(row) for row in _records(rows.head(limit) if limit else rows)],
-            }
-        )
-    return {
-        "kperfir_report": JSON_VERSION,
-        "files": timeline.metadata["files"],
-        "notes": timeline.notes,
-        "bounds": _bounds(timeline),
-        "dropped": int(timeline.launches["dropped"].sum()),
-        "by": by,
-        "sort": sort,
-        "kernels": kernels,
-    }
+    write_page(timeline, page, kernels)
+    click.echo(f"kperfir: {len(timeline.spans)} spans in {page}; open it in a browser", err=True)
+    return exit_code(int(timeline.launches["dropped"].sum()))
 
 
-def _of_kernel(table: pd.DataFrame, kernel: str) -> list[dict[str, Any]]:
-    return _records(table[table["kernel"] == kernel].drop(columns="kernel"))
+def _chosen_kernels(timeline: Timeline, pattern: str) -> tuple[str, ...]:
+    from kperfir.report.model import kernel_names
 
-
-def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFrame:
-    """`rows` with the least and the largest value of each mark that carries one."""
-    if by != "region" or rows.empty or not marks["value"].notna().any():
-        return rows
-    marks = marks[(marks["kernel"] == rows["kernel"].iloc[0]) & marks["value"].notna()]
-    values = marks.groupby(marks["name"].astype(str))["value"].agg([min, max])
-    names = rows["name"].astype(str)
-    return rows.assign(value_min=names.map(values["min"]), value_max=names.map(values["max"]))
-
-
-def _chosen_kernels(timeline: Timeline, pattern: str) -> list[str]:
     try:
-        return matching_kernels(timeline.launches["kernel"].astype(str), pattern)
+        return tuple(matching_kernels(kernel_names(timeline), pattern))
     except UsageError:
         print_notes([timeline])  # They may say why it is not there.
         raise
-
-
-def _bounds(timeline: Timeline) -> list[dict[str, int]]:
-    """How much was to be kept, as the captures say; one entry where they agree."""
-    bounds: list[dict[str, int]] = []
-    for capture in timeline.captures:
-        of_capture = capture.process.get("bounds")
-        if of_capture and of_capture not in bounds:
-            bounds.append(of_capture)
-    return bounds
-
-
-def _known(value: float) -> float | None:
-    return None if value != value else float(value)
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values; what is not known is null."""
-    records: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", double_precision=15))
-    return records
-
-
-def _with_source(row: dict[str, Any]) -> dict[str, Any]:
-    if row.get("line", 0) > 0:
-        row["source"] = linecache.getline(row["file"], row["line"]).strip()
-    return row
 
 
 def _print(report: dict[str, Any]) -> None:

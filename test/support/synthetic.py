@@ -94,8 +94,14 @@ def write_matmul_capture(
 ) -> list[list[CtaRun]]:
     """Write a finished capture to `path`; the CTAs of each launch, with what really happened in them."""
     shape = shape or CaptureShape()
+    return write_capture(path, matmul_plan(shape), shape, process)
+
+
+def write_capture(
+    path: Path, plan: Plan, shape: CaptureShape, process: ProcessInfo | None = None
+) -> list[list[CtaRun]]:
+    """The same of another program; of `shape` its size counts."""
     rng = random.Random(shape.seed)
-    plan = matmul_plan(shape)
     layout = plan.layout(strategy=shape.strategy, words_per_warp=shape.words_per_warp)
     launches, cycle = [], 10_000
     with CaptureWriter(path, process or describe_process(shape)) as writer:

@@ -1,0 +1,127 @@
+"""What a report says, as JSON-ready data, whether it is printed, dumped or drawn.
+
+    report = build(timeline, Request(by="line"))
+
+docs/user-guide.md lists the fields, report.schema.json describes them to programs. Order is that of the program or of
+the figure asked for, never that of a hash, so the same capture gives the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kperfir.report.source import SourceReader
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kperfir.timeline import Timeline
+
+JSON_VERSION = 1
+
+SORTS = {
+    "program": [],
+    "total": ["total_cycles"],
+    "self": ["self_cycles"],
+    "mean": ["mean_cycles"],
+    "p95": ["p95_cycles"],
+    "count": ["count"],
+    "spread": ["warp_spread"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to report. `kernels`: names to show, None for all; `limit`: rows per kernel at most, None for all."""
+
+    by: str = "region"
+    sort: str = "program"
+    kernels: tuple[str, ...] | None = None
+    limit: int | None = None
+
+
+def build(timeline: Timeline, request: Request) -> dict[str, Any]:
+    """The report as JSON-ready data."""
+    from kperfir.analysis.occupancy import sm_occupancy
+    from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+    from kperfir.analysis.wait_time import LEVELS, wait_statistics
+    from kperfir.analysis.warp_spread import warp_lag
+
+    spans = timeline.spans
+    statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), request.by)
+    occupancy, lag = sm_occupancy(spans), warp_lag(spans)
+    waits = {level: wait_statistics(spans, level) for level in LEVELS}
+    reader = SourceReader()
+    kernels = []
+    for name in kernel_names(timeline) if request.kernels is None else request.kernels:
+        rows = _with_values(statistics[statistics["kernel"] == name], timeline.marks, request.by)
+        if SORTS[request.sort]:
+            rows = rows.sort_values(SORTS[request.sort], ascending=False, kind="stable", na_position="last")
+        kernels.append(
+            {
+                "kernel": name,
+                "launches": records(timeline.launches[timeline.launches["kernel"] == name]),
+                "sms": records(occupancy[occupancy["kernel"] == name]),
+                "waits": {level: _of_kernel(table, name) for level, table in waits.items()},
+                "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
+                "rows_total": len(rows),
+                "rows": [_with_source(row, reader) for row in records(rows.head(request.limit or len(rows)))],
+            }
+        )
+    return {
+        "kperfir_report": JSON_VERSION,
+        "files": timeline.metadata["files"],
+        "notes": timeline.notes,
+        "bounds": _bounds(timeline),
+        "dropped": int(timeline.launches["dropped"].sum()),
+        "by": request.by,
+        "sort": request.sort,
+        "kernels": kernels,
+    }
+
+
+def kernel_names(timeline: Timeline) -> list[str]:
+    """The kernels that were launched, each once, in order."""
+    return list(dict.fromkeys(timeline.launches["kernel"].astype(str)))
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values; what is not known is null."""
+    rows: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", double_precision=15))
+    return rows
+
+
+def _of_kernel(table: pd.DataFrame, kernel: str) -> list[dict[str, Any]]:
+    return records(table[table["kernel"] == kernel].drop(columns="kernel"))
+
+
+def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFrame:
+    """`rows` with the least and the largest value of each mark that carries one."""
+    if by != "region" or rows.empty or not marks["value"].notna().any():
+        return rows
+    marks = marks[(marks["kernel"] == rows["kernel"].iloc[0]) & marks["value"].notna()]
+    values = marks.groupby(marks["name"].astype(str))["value"].agg([min, max])
+    names = rows["name"].astype(str)
+    return rows.assign(value_min=names.map(values["min"]), value_max=names.map(values["max"]))
+
+
+def _bounds(timeline: Timeline) -> list[dict[str, int]]:
+    """How much was to be kept, as the captures say; one entry where they agree."""
+    bounds: list[dict[str, int]] = []
+    for capture in timeline.captures:
+        of_capture = capture.process.get("bounds")
+        if of_capture and of_capture not in bounds:
+            bounds.append(of_capture)
+    return bounds
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else float(value)
+
+
+def _with_source(row: dict[str, Any], reader: SourceReader) -> dict[str, Any]:
+    if row.get("line", 0) > 0:
+        row["source"] = reader.line(row["file"], row["line"]).strip()
+    return row

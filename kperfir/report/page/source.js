@@ -1,0 +1,53 @@
+// Source lines with their heat, and links to them.
+
+function lineId(kernel, file, line) {
+  const number = data.sources.findIndex((source) => source.kernel === kernel && source.file === file);
+  return number < 0 ? "" : `line-${number}-${line}`;
+}
+
+/** A link to the line of a region of the report. */
+function sourceLink({ kernel, file, line }) {
+  const text = `${baseName(file)}:${line}`;
+  const id = lineId(kernel, file, line);
+  return id ? make("a", { href: `#${id}`, title: file, onclick: () => markLine(id) }, text) : text;
+}
+
+function markLine(id) {
+  for (const row of document.querySelectorAll(".code .chosen")) row.classList.remove("chosen");
+  $(id)?.classList.add("chosen");
+}
+
+function showSource() {
+  const section = $("source");
+  section.append(make("p", { class: "dim" },
+    "Heat is self time: what the warps spent in the regions of a line, without regions nested inside, as a share of the CTAs’ time."));
+  data.sources.forEach((source, number) => {
+    section.append(make("h3", {}, `${source.kernel} · ${source.file}`));
+    if (source.missing) section.append(make("p", { class: "badge" }, `No source text: ${source.missing}. Lines and figures are as recorded.`));
+    if (source.changed) {
+      section.append(make("p", { class: "badge" }, `The file was changed on ${source.changed}, after the capture: lines may have moved.`));
+    }
+    const most = Math.max(...source.lines.map((line) => line.self_share ?? 0), 1e-9);
+    const rows = [make("div", { class: "row dim" }, make("span", {}, "self"), make("span", {}, "wait"), make("span", {}, "line"), make("code", {}))];
+    source.lines.forEach((line, i) => {
+      const before = source.lines[i - 1];
+      if (before && line.line > before.line + 1) rows.push(make("div", { class: "gap" }, "⋯"));
+      rows.push(sourceRow(number, line, most));
+    });
+    section.append(make("div", { class: "code" }, ...rows));
+  });
+}
+
+function sourceRow(number, line, most) {
+  const hot = line.self_share !== null;
+  const text = line.text || (hot ? `(${line.kinds.join(", ")})` : "");
+  const row = make("div", { class: "row", id: `line-${number}-${line.line}` },
+    make("span", {}, hot ? percent(line.self_share) : ""),
+    make("span", {}, line.wait_share ? percent(line.wait_share) : ""),
+    make("span", {}, line.line), make("code", {}, text || " "));
+  if (hot) {
+    row.title = `${line.kinds.join(", ")}: ${plural(line.count, "execution")}`;
+    row.style.background = `rgba(var(--heat), ${(0.5 * line.self_share) / most})`;
+  }
+  return row;
+}

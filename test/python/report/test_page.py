@@ -1,0 +1,175 @@
+"""The page of `kperfir report --html` in a real browser: it draws, zooms, selects, links, and asks for nothing.
+
+`open_page` checks for each test that there was no message on the console, no error, and no request but the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import kperfir
+from kperfir.cli.main import main
+from support.page import Opened
+from support.synthetic import CaptureShape, write_matmul_capture
+
+Open = Callable[..., Opened]
+
+
+def test_page_draws_tables_and_timeline(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    assert opened.page.title() == "matmul_kernel - kperfir report"
+    assert "simulated" in opened.page.inner_text("header")
+    assert opened.page.inner_text("#notes").count("simulated: times come from") == 1
+    assert len(opened.pixels()) > 20
+    assert len(opened.pixels("overview")) > 2
+
+
+def test_table_has_the_rows_of_the_report(open_page: Open, report: Path, capture: Path) -> None:
+    opened = open_page(report)
+    rows = opened.table("#summary tr[data-region]")
+    summary = kperfir.load(capture).summary()
+    assert [row[0] for row in rows] == summary["name"].astype(str).tolist()
+    assert [row[1] for row in rows] == [f"{count:,}" for count in summary["count"]]
+    opened.page.click("#summary th button:text('count')")
+    counts = [row[1] for row in opened.table("#summary tr[data-region]")]
+    assert counts == [f"{count:,}" for count in sorted(summary["count"], reverse=True)]
+
+
+def test_spans_on_the_page_are_those_of_the_timeline(open_page: Open, report: Path, capture: Path) -> None:
+    """Walked with the keys through one warp: name, cycles and iteration of each."""
+    opened = open_page(report)
+    opened.press("]", "ArrowDown")
+    spans = kperfir.load(capture).spans
+    first = spans[(spans["launch"] == 0) & (spans["cta"] == 0) & (spans["warp"] == 0)]
+    level = first[first["depth"] == 1]
+    opened.press("ArrowDown")
+    for number, (name, cycles) in enumerate(zip(level["name"], level["duration_cycles"], strict=True)):
+        if number:
+            opened.press("]")
+        assert opened.page.inner_text("#details b") == name
+        assert opened.details().get("cycles") == f"{cycles:,}"
+    opened.press("ArrowUp")
+    assert opened.page.inner_text("#details b") == "matmul_kernel"
+    opened.press("ArrowUp")
+    assert opened.page.inner_text("#details b") == "CTA 0"
+    assert opened.details()["role"] == "default"
+
+
+def test_zoom_and_move_by_keys_buttons_and_wheel(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+
+    def shown() -> tuple[float, float]:
+        text = opened.page.inner_text("#window")
+        scale = {"ns": 1, "µs": 1000}
+        low, high = re.findall(r"([\d.,]+) (ns|µs)", text)[:2]
+        return float(low[0].replace(",", "")) * scale[low[1]], float(high[0].replace(",", "")) * scale[high[1]]
+
+    low, high = shown()
+    assert low == 0
+    opened.press("+")
+    assert shown() == pytest.approx((high / 4, high * 3 / 4), rel=0.01)
+    opened.press("ArrowRight")
+    assert shown() == pytest.approx((high * 3 / 8, high * 7 / 8), rel=0.01)
+    opened.page.click("[data-act=fit]")
+    opened.settle()
+    assert shown() == (0, high)
+    opened.press("]", "ArrowDown", "ArrowDown", "]", "Enter")
+    low, end = shown()
+    assert 0 < end - low < high / 2
+    opened.press("0")
+    opened.page.hover("#canvas", position={"x": 600, "y": 100})
+    opened.page.keyboard.down("Control")
+    opened.page.mouse.wheel(0, -400)
+    opened.page.keyboard.up("Control")
+    opened.page.wait_for_function("!document.getElementById('window').textContent.startsWith('0 ns')")
+    low, end = shown()
+    assert end - low < high / 2
+
+
+def test_click_selects_and_leads_to_the_source_line(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    opened.page.click("#canvas", position={"x": 500, "y": 22 + 2 * 15 + 7})  # Below CTA and kernel: the loop.
+    opened.settle()
+    assert opened.page.inner_text("#details b") == "loop kernel.py:20"
+    opened.page.click("#details a")
+    chosen = opened.page.locator(".code .row.chosen")
+    assert chosen.count() == 1
+    assert "20" in chosen.inner_text()
+    assert opened.js("location.hash").endswith("-20")
+
+
+def test_region_of_the_table_makes_the_others_faint(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    before = opened.pixels()
+    opened.page.click("#summary td.name button:text('dot kernel.py:24')")
+    opened.settle()
+    assert opened.page.locator("tr.chosen").count() == 1
+    assert opened.pixels() != before
+    opened.press("Escape")
+    assert opened.page.locator("tr.chosen").count() == 0
+    assert opened.pixels() == before
+
+
+def test_flows_lead_from_issue_to_wait(open_page: Open, real_capture: Path) -> None:
+    page = real_capture.with_suffix(".html")
+    assert main(["report", str(real_capture), "--html", str(page)]) == 0
+    opened = open_page(page)
+    timeline = kperfir.load(real_capture)
+    spans = timeline.spans
+    flows = timeline.flows
+    flow = flows[(flows["from_warp"] == 0) & (flows["cta"] == 0)].iloc[0]
+    issue, wait = spans.iloc[int(flow["from_span"])], spans.iloc[int(flow["to_span"])]
+    opened.press("]", "ArrowDown", "ArrowDown", "ArrowDown")  # CTA, kernel, prologue, its first copy.
+    assert opened.page.inner_text("#details b") == issue["name"]
+    opened.page.click("#details button")
+    assert opened.page.inner_text("#details b") == wait["name"]
+    assert opened.details()["cycles"] == f"{wait['duration_cycles']:,}"
+
+
+def test_other_launch_is_shown(open_page: Open, report: Path) -> None:
+    opened = open_page(report)
+    first = opened.page.inner_text("#window")
+    opened.page.select_option("#launch", "1")
+    opened.page.wait_for_function(f"document.getElementById('window').textContent !== {json.dumps(first)}")
+    opened.press("]")
+    assert opened.page.inner_text("#details b") == "CTA 0"
+
+
+def test_dark_and_light_follow_the_system_and_the_button(open_page: Open, report: Path) -> None:
+    def back(opened: Opened) -> int:
+        return sum(map(int, re.findall(r"\d+", opened.js("getComputedStyle(document.body).backgroundColor"))))
+
+    light, dark = open_page(report), open_page(report, scheme="dark")
+    assert back(dark) < 150 < 600 < back(light)
+    assert light.pixels() != dark.pixels()
+    dark.page.click("#theme")
+    dark.settle()
+    assert back(dark) == back(light)
+    assert dark.pixels() == light.pixels()
+
+
+def test_dropped_records_are_said_first(open_page: Open, tmp_path: Path) -> None:
+    capture, page = tmp_path / "lossy.kpf", tmp_path / "lossy.html"
+    write_matmul_capture(capture, CaptureShape(words_per_warp=40))
+    assert main(["report", str(capture), "--html", str(page)]) == 3
+    opened = open_page(page)
+    assert opened.page.inner_text("#notes li >> nth=0").startswith("incomplete: ")
+    assert "partial" in opened.page.inner_text("#summary thead")
+
+
+def test_many_spans_in_one_pixel_are_drawn_and_can_be_zoomed_into(open_page: Open, tmp_path: Path) -> None:
+    capture, page = tmp_path / "many.kpf", tmp_path / "many.html"
+    write_matmul_capture(capture, CaptureShape(ctas=2, warps=2, iterations=1000, sms=1, words_per_warp=1 << 15))
+    assert main(["report", str(capture), "--html", str(page)]) == 0
+    opened = open_page(page)
+    assert len(opened.pixels()) > 20
+    opened.press("]", "ArrowDown", "ArrowDown", "]", "]", "ArrowDown", *["]"] * 12)
+    assert opened.details()["iteration"] == "12"
+    opened.press("Enter")
+    assert opened.page.inner_text("#window").endswith("ns)")
+    assert len(opened.pixels()) > 20
