@@ -297,7 +297,9 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
     total = launch.record.grid[0] * launch.record.grid[1] * launch.record.grid[2]
     recorded = int(ctas["recorded"].sum())
     if recorded < total:
-        yield f"{where}: {recorded} of {total} CTAs were recorded"
+        without_room = int(launch.record.facts.get("ctas_without_room", 0))
+        why = f"; {without_room} had no room (raise TRITON_KPERF_LAUNCH_BYTES)" if without_room else ""
+        yield f"{where}: {recorded} of {total} CTAs were recorded{why}"
     warps, running = tables.recording_warps(launch), sum(role.warps for role in launch.layout.roles)
     if 0 < warps < running:
         yield f"{where}: {warps} of {running} warps of a CTA recorded; shares are of their time"

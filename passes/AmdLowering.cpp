@@ -176,6 +176,12 @@ public:
         ->getResult(0);
   }
 
+  /// Only partitions load what may not be there, and no AMD target has any.
+  Value loadIf(LLVMBuilder &b, StorePlace place,
+               uint32_t offset) const override {
+    return load(b, place.address, offset);
+  }
+
   void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
                    Value value) const override {
     Value pointer = b.cast("llvm.inttoptr", b.add(address, offset),

@@ -86,10 +86,10 @@ private:
     if (!op->getBlock()->isEntryBlock())
       return op->emitOpError("must come after a kperf_gpu.init or "
                              "kperf_gpu.attach in the region's entry block");
-    Value scratch;
+    Value address;
     if (isa<kperf_gpu::InitOp>(op))
-      scratch = recording.getScratch(op);
-    segment = recording.findSegment(b, scratch);
+      address = recording.getScratch(op);
+    segment = recording.findSegment(b, address);
     return success();
   }
 

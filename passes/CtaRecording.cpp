@@ -41,25 +41,27 @@ static Value isWithin(LLVMBuilder &b, Value value, uint32_t first,
                    b.constant(static_cast<int32_t>(count)));
 }
 
-Value CtaRecording::isSampled(LLVMBuilder &b) const {
-  Value sampled;
-  auto require = [&](Value condition) {
-    sampled = sampled ? b.both(sampled, condition) : condition;
-  };
-  if (plan.selectsSms())
-    require(isWithin(b, target.readSm(b), plan.firstSm, plan.lastSm));
-  if (!plan.selectsCtas())
-    return sampled;
+Value CtaRecording::isSampled(LLVMBuilder &b, Value code) const {
   auto axis = [&](unsigned i) { return target.readCtaId(b, i); };
   auto count = [&](unsigned i) { return target.readCtaCount(b, i); };
   Value plane = b.add(axis(1), b.binary("llvm.mul", count(1), axis(2)));
   Value linear = b.add(axis(0), b.binary("llvm.mul", count(0), plane));
-  if (plan.firstCta || plan.lastCta)
-    require(isWithin(b, linear, plan.firstCta, plan.lastCta));
-  Value offset = b.sub(linear, b.constant(plan.firstCta));
-  Value phase = b.binary("llvm.urem", offset, b.constant(plan.sampleCtas));
-  if (plan.sampleCtas != 1)
-    require(b.compare(Compare::Eq, phase, b.constant(0)));
+  Value index = linear;
+  if (plan.firstCta)
+    index = b.sub(linear, b.constant(static_cast<int32_t>(plan.firstCta)));
+  // 2^(code - 1) CTAs from the first have room; none with code 0.
+  Value room = b.binary("llvm.lshr", b.binary("llvm.shl", b.constant(1), code),
+                        b.constant(1));
+  Value sampled = b.compare(Compare::Ult, index, room);
+  if (plan.lastCta)
+    sampled = b.both(sampled, isWithin(b, linear, plan.firstCta, plan.lastCta));
+  if (plan.sampleCtas != 1) {
+    Value phase = b.binary("llvm.urem", index, b.constant(plan.sampleCtas));
+    sampled = b.both(sampled, b.compare(Compare::Eq, phase, b.constant(0)));
+  }
+  if (plan.selectsSms())
+    sampled = b.both(sampled,
+                     isWithin(b, target.readSm(b), plan.firstSm, plan.lastSm));
   return sampled;
 }
 
@@ -92,31 +94,40 @@ Value CtaRecording::headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,
   return b.add(b.add(scratch, kSegmentsOffset), b.extend(offset));
 }
 
-Segment CtaRecording::findSegment(LLVMBuilder &b, Value scratch) const {
+Segment CtaRecording::findSegment(LLVMBuilder &b, Value address) const {
   Segment segment;
-  segment.scratch = scratch;
   segment.thread = target.readThreadId(b);
   segment.warp =
       b.binary("llvm.lshr", segment.thread, b.constant(target.getWarpShift()));
   segment.lane = b.both(segment.thread, b.constant(target.getWarpSize() - 1));
-  segment.sampled = isSampled(b);
-  segment.owner = b.compare(Compare::Eq, segment.lane, b.constant(0));
-  if (segment.sampled)
-    segment.owner = b.both(segment.owner, segment.sampled);
-  segment.active = segment.owner;
-  if (Value selected = isSelected(b, segment.warp))
-    segment.active = b.both(segment.owner, selected);
+  segment.first = b.compare(Compare::Eq, segment.lane, b.constant(0));
 
   Value shared;
   if (!plan.global || plan.handsOver)
     shared = sharedAddress(b);
-  if (plan.global && !scratch) {
+  constexpr int32_t kCodeMask = record::kBufferAlignment - 1;
+  if (address) {
+    Value code =
+        b.both(b.cast("llvm.trunc", address, b.i32()), b.constant(kCodeMask));
+    segment.scratch = b.sub(address, b.extend(code));
+    segment.sampled = isSampled(b, code);
+  } else if (plan.global) {
     Value low = b.extend(target.load(b, shared, 0));
     Value high = b.extend(target.load(b, shared, 4));
     segment.scratch = b.binary(
         "llvm.or", low, b.binary("llvm.shl", high, b.constant(32, b.i64())));
+    segment.sampled =
+        b.compare(Compare::Ne, segment.scratch, b.constant(0, b.i64()));
   }
   segment.header = headerOfWarp(b, shared, segment.scratch, segment.warp);
+  if (!segment.sampled) {
+    Value cursor = target.load(b, segment.header, bytesOf(record::kCursorWord));
+    segment.sampled = b.compare(Compare::Sge, cursor, b.constant(0));
+  }
+  segment.owner = b.both(segment.first, segment.sampled);
+  segment.active = segment.owner;
+  if (Value selected = isSelected(b, segment.warp))
+    segment.active = b.both(segment.owner, selected);
   if (plan.global) {
     segment.base = b.add(segment.header, kHeaderBytes);
     segment.data = b.constant(0);
@@ -130,8 +141,11 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value scratch) const {
 
 WarpState CtaRecording::loadState(LLVMBuilder &b,
                                   const Segment &segment) const {
-  Value offset = target.load(b, segment.header, bytesOf(record::kCursorWord));
-  Value records = target.load(b, segment.header, bytesOf(record::kRecordsWord));
+  auto load = [&](uint32_t word) {
+    return target.loadIf(b, {segment.header, segment.sampled}, bytesOf(word));
+  };
+  Value offset = load(record::kCursorWord);
+  Value records = load(record::kRecordsWord);
   return {b.add(segment.data, offset), records};
 }
 
@@ -148,25 +162,29 @@ Block *CtaRecording::openFirstThread(LLVMBuilder &b, Operation *at,
   Block *after = b.splitBefore(at);
   Block *body = b.createBlockBefore(after);
   Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));
-  if (segment.sampled)
-    first = b.both(first, segment.sampled);
-  b.branchIf(first, body, after);
+  b.branchIf(b.both(first, segment.sampled), body, after);
   b.builder.setInsertionPointToEnd(body);
   return after;
 }
 
 /// Partition warps take their state from headers before any of them could have
-/// written one, so the kernel's own warps clear all.
+/// written one, so the kernel's own warps clear all; in shared memory those of
+/// a CTA that is not recorded too, whose cursor of -1 tells the partitions.
 void CtaRecording::clearHeaders(LLVMBuilder &b, const Segment &segment) const {
   Value zero = b.constant(0);
+  Value cursor = zero;
+  if (plan.handsOver && !plan.global)
+    cursor = b.select(segment.sampled, zero, b.constant(-1));
   for (uint32_t first = 0; first < plan.totalWarps; first += plan.warps) {
     uint64_t step = uint64_t(first) * plan.segmentBytes();
-    Value mine = segment.owner;
+    Value mine = plan.global ? segment.owner : segment.first;
     if (first + plan.warps > plan.totalWarps)
       mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
                                     b.constant(plan.totalWarps - first)));
     StorePlace place = target.prepare(b, {b.add(segment.header, step), mine});
-    for (uint32_t word = 0; word < record::kSegmentHeaderWords; ++word)
+    target.store(b, place, bytesOf(record::kCursorWord), cursor);
+    for (uint32_t word :
+         {record::kRecordsWord, record::kLapEndWord, record::kLapsWord})
       target.store(b, place, bytesOf(word), zero);
     if (!plan.handsOver)
       return; // Partitions do not record.
@@ -179,9 +197,10 @@ void CtaRecording::begin(Operation *init, const Segment &segment) const {
   Value scratch = segment.scratch;
   if (plan.global && plan.handsOver) {
     Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));
+    Value handed = b.select(segment.sampled, scratch, b.constant(0, b.i64()));
     StorePlace slot = target.prepare(b, {sharedAddress(b), first});
-    target.store(b, slot, 0, b.cast("llvm.trunc", scratch, b.i32()));
-    Value high = b.binary("llvm.lshr", scratch, b.constant(32, b.i64()));
+    target.store(b, slot, 0, b.cast("llvm.trunc", handed, b.i32()));
+    Value high = b.binary("llvm.lshr", handed, b.constant(32, b.i64()));
     target.store(b, slot, 4, b.cast("llvm.trunc", high, b.i32()));
   }
   Block *after = openFirstThread(b, init, segment);
@@ -242,11 +261,9 @@ void CtaRecording::end(Operation *finalize, const Segment &segment,
   target.syncWarp(b);
   if (!plan.global) {
     Block *after = b.splitBefore(finalize);
-    if (segment.sampled) {
-      Block *copy = b.createBlockBefore(after);
-      b.branchIf(segment.sampled, copy, after);
-      b.builder.setInsertionPointToEnd(copy);
-    }
+    Block *copy = b.createBlockBefore(after);
+    b.branchIf(segment.sampled, copy, after);
+    b.builder.setInsertionPointToEnd(copy);
     copySegments(b, after, segment);
     b.builder.setInsertionPoint(finalize);
   }

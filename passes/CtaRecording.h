@@ -19,9 +19,10 @@ namespace mlir::kperf {
 /// is global, byte offsets from `base`.
 struct Segment {
   Value warp, lane, thread;
-  Value owner;   // Lane 0 of a CTA that is recorded,
+  Value sampled; // The CTA is recorded.
+  Value first;   // Lane 0,
+  Value owner;   // of a CTA that is recorded,
   Value active;  // and of a warp that is.
-  Value sampled; // The CTA is recorded; null: always.
   Value scratch; // i64, the CTA's share of the profile buffer; null in regions
                  // that have no use for it.
   Value header;  // Address of the segment header.
@@ -35,12 +36,13 @@ public:
   CtaRecording(const BufferPlan &plan, const TargetLowering &target)
       : plan(plan), target(target) {}
 
-  /// The LLVM pointer behind the scratch operand of init or finalize, as i64.
+  /// The address behind the scratch operand of init or finalize, with the code
+  /// in its low bits, as i64.
   Value getScratch(Operation *op) const;
 
-  /// `scratch` may be null in a region that the pointer does not reach; there
-  /// it comes from shared memory if it is needed.
-  Segment findSegment(LLVMBuilder &b, Value scratch) const;
+  /// `address` is what `getScratch` returned. It may be null in a region that
+  /// it does not reach: there all comes from shared memory.
+  Segment findSegment(LLVMBuilder &b, Value address) const;
 
   WarpState loadState(LLVMBuilder &b, const Segment &segment) const;
   void storeState(LLVMBuilder &b, const Segment &segment,
@@ -54,8 +56,9 @@ public:
   const TargetLowering &target;
 
 private:
-  /// Null if every CTA, or warp, is recorded.
-  Value isSampled(LLVMBuilder &b) const;
+  /// Of the CTAs that have room, by the code in the low bits of the address.
+  Value isSampled(LLVMBuilder &b, Value code) const;
+  /// Null if every warp is recorded.
   Value isSelected(LLVMBuilder &b, Value warp) const;
   Value sharedAddress(LLVMBuilder &b) const;
   Value headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,

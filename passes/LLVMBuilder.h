@@ -12,7 +12,7 @@
 namespace mlir::kperf {
 
 /// Codes of `llvm.icmp`.
-enum class Compare { Eq = 0, Slt = 2, Sle = 3, Sgt = 4, Ult = 6 };
+enum class Compare { Eq, Ne, Slt, Sle, Sgt, Sge, Ult };
 
 class LLVMBuilder {
 public:

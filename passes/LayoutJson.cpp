@@ -163,6 +163,10 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       {"regions", writeRegions(module)},
       {"frames", writeFrames(module)},
   };
+  if (plan.selectsCtas())
+    layout["ctas"] = json::Array{static_cast<int64_t>(plan.firstCta),
+                                 static_cast<int64_t>(plan.lastCta),
+                                 static_cast<int64_t>(plan.sampleCtas)};
   if (auto notes = module->getAttrOfType<ArrayAttr>("kperf.notes")) {
     json::Array texts;
     for (auto note : notes.getAsRange<StringAttr>())

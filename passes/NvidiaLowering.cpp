@@ -92,6 +92,15 @@ public:
         ("=r," + constraint(address) + ",~{memory}").str(), b.i32(), {address});
   }
 
+  Value loadIf(LLVMBuilder &b, StorePlace place,
+               uint32_t offset) const override {
+    return b.inlineAsm(
+        "mov.b32 $0, 0;\n\t@$2 ld." + space(place.address) + ".b32 $0, [$1+" +
+            Twine(offset) + "];",
+        ("=&r," + constraint(place.address) + ",b,~{memory}").str(), b.i32(),
+        {place.address, place.enabled});
+  }
+
   void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
                    Value value) const override {
     StringRef width = value.getType().isInteger(64) ? "b64" : "b32";

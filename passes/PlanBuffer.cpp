@@ -34,8 +34,6 @@ constexpr uint32_t kWordsAlignment = 4;
 constexpr uint32_t kDefaultBytesPerWarp = 2048;
 /// Where a warp-specialised kernel with a global buffer keeps its address.
 constexpr uint32_t kPointerSlotBytes = 16;
-/// A CTA's share is a multiple of it, so that Triton adds no padding.
-constexpr uint32_t kScratchAlignment = 16;
 /// The size of a CTA's share is an i32 in several places, ours and Triton's.
 constexpr uint64_t kMaxCtaBytes = uint64_t(1) << 30;
 
@@ -241,8 +239,8 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
             builder, kernel.getLoc(), "ttg.global_scratch_alloc", {pointer}, {},
             {builder.getNamedAttr("nbytes",
                                   builder.getI32IntegerAttr(plan.ctaBytes())),
-             builder.getNamedAttr("alignment",
-                                  builder.getI32IntegerAttr(kScratchAlignment)),
+             builder.getNamedAttr("alignment", builder.getI32IntegerAttr(
+                                                   record::kBufferAlignment)),
              builder.getNamedAttr("third_party_allocation",
                                   builder.getUnitAttr())})
             ->getResult(0);

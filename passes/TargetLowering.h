@@ -50,6 +50,9 @@ public:
                        Value lapEnd) const = 0;
 
   virtual Value load(LLVMBuilder &b, Value address, uint32_t offset) const = 0;
+  /// The same, or 0 where `place` is not enabled, which may then be anywhere.
+  virtual Value loadIf(LLVMBuilder &b, StorePlace place,
+                       uint32_t offset) const = 0;
   /// Stores an i32 or i64 in global memory, in all threads.
   virtual void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
                            Value value) const = 0;

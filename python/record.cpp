@@ -101,6 +101,8 @@ Decoder makeDecoder(DecoderLayout layout) {
 void bindConstants(nb::module_ &module) {
   module.attr("LAYOUT_VERSION") = kLayoutVersion;
   module.attr("WORD_BYTES") = kWordBytes;
+  module.attr("BUFFER_ALIGNMENT") = kBufferAlignment;
+  module.attr("EVERY_CTA_CODE") = kEveryCtaCode;
   module.attr("CTA_MAGIC") = kCtaMagic;
   module.attr("CTA_HEADER_WORDS") = kCtaHeaderWords;
   module.attr("SEGMENT_HEADER_WORDS") = kSegmentHeaderWords;

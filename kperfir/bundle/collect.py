@@ -6,6 +6,7 @@ path = collect(Path("kit"))      # kit/results/<device>.kpf
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def collect(folder: Path) -> Path:
             x, y, z = launch.grid
             grid = (x * variant.cluster, y, z)
             kernel = Kernel(variant.entry, variant.layout, variant.facts)
-            data = without_padding(kernel, grid, np.fromfile(results / row["profile"], np.uint8))
+            data = without_padding(kernel, math.prod(grid), np.fromfile(results / row["profile"], np.uint8))
             facts = {key: value for key, value in row["facts"].items() if key != "cycles"}
             writer.add_launch(
                 writer.add_kernel(variant.layout, variant.facts),

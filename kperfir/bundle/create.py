@@ -190,7 +190,10 @@ class _Writer:
                 launch.storages, launch.dtypes, launch.before, launch.after, strict=True
             )
         )  # fmt: skip
-        parameters = {variant.id: launch.parameters(metas[variant.id]) for variant in kernel.variants}
+        parameters = {
+            variant.id: launch.parameters(metas[variant.id], records=bool(variant.layout))
+            for variant in kernel.variants
+        }
         return Launch(index, launch.grid, arrays, parameters, launch.simulated)
 
     def _data(self, content: bytes, *, keep_zeros: bool = False) -> str:

@@ -235,7 +235,7 @@ def _value(parameter: Parameter, device: BundleDevice, memory: _Memory, scratch:
     if parameter.kind == "bytes":
         return bytes.fromhex(parameter.value)
     if parameter.kind in scratch:
-        return scratch[parameter.kind][0].to_bytes(8, "little")
+        return (scratch[parameter.kind][0] + parameter.offset).to_bytes(8, "little")
     address = memory.addresses[parameter.array] + parameter.offset if parameter.array >= 0 else 0
     if parameter.kind == "tensormap":
         return device.tensor_map(address, parameter.tensor_map)

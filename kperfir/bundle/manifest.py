@@ -116,7 +116,7 @@ class Parameter:
         kind: ``bytes``, ``pointer``, ``tensormap``, ``global_scratch`` or ``profile_scratch``.
         value: Of bytes, in hex.
         array: Of a pointer and a tensor map: index into the arrays of the launch.
-        offset: Of the same, in bytes.
+        offset: Of the same and of scratch, in bytes.
         tensor_map: Arguments of cuTensorMapEncodeTiled: swizzle, element_bytes, element_type, box, shape, strides (in
             elements), padding; dimensions outermost first.
     """

@@ -15,6 +15,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kperfir._native import record
+
 from kperfir.bundle.manifest import Parameter
 from kperfir.errors import BundleError, warn
 from kperfir.runtime.arguments import Parameters, TensorMapArguments, flatten
@@ -60,11 +62,17 @@ class RecordedLaunch:
     after: list[bytes] = field(default_factory=list)
     simulated: dict[str, Any] = field(default_factory=dict)
 
-    def parameters(self, tensordesc_meta: Sequence[Any]) -> tuple[Parameter, ...]:
-        """Describe the parameters that a variant with these tensor descriptors takes, its scratch pointers included."""
+    def parameters(self, tensordesc_meta: Sequence[Any], *, records: bool) -> tuple[Parameter, ...]:
+        """Describe the parameters that a variant takes, its scratch pointers included.
+
+        Args:
+            tensordesc_meta: Its tensor descriptors.
+            records: It has a profile buffer of ours, in which every CTA has room.
+        """
         sink = _Describe(self.storages)
         flatten(dict(self.compiled.src.signature), tensordesc_meta, self.arguments, sink)
-        return (*sink.parameters, Parameter("global_scratch"), Parameter("profile_scratch"))
+        profile = Parameter("profile_scratch", offset=record.EVERY_CTA_CODE if records else 0)
+        return (*sink.parameters, Parameter("global_scratch"), profile)
 
 
 @contextlib.contextmanager

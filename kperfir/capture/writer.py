@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import platform
 import threading
@@ -74,13 +75,17 @@ class LaunchInfo:
         stream: Handle of the stream.
         cycles: Duration, where the device knows it.
         clock_hz: Clock of the SMs, where the device knows it.
-        facts: Anything else, as JSON values.
+        first_cta: Linear id of the first CTA that has room in the buffer.
+        room: How many have; None: all from that one on.
+        facts: Anything else, as JSON values; `ctas_without_room` says how many were left out for that reason.
     """
 
     grid: tuple[int, int, int]
     stream: int = 0
     cycles: int | None = None
     clock_hz: float | None = None
+    first_cta: int = 0
+    room: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -166,7 +171,7 @@ class CaptureWriter:
         Args:
             kernel: As `add_kernel` returned it.
             launch: Facts of the launch.
-            data: The whole buffer as read back, ``prod(grid) * cta_bytes`` bytes.
+            data: The whole buffer as read back, `cta_bytes` for each CTA that has room.
 
         Raises:
             CaptureError: ``size-mismatch``; ``write-failed``: nothing of this launch is in the file then.
@@ -176,7 +181,7 @@ class CaptureWriter:
             if reason:
                 return self._skip(kernel, reason)
             layout = self._layouts[kernel]
-            ids, rows = _recorded_ctas(layout, launch.grid, data)
+            ids, rows = _recorded_ctas(layout, launch, data)
             blob = _deflate(ids, rows, self._room())
             if blob is None:
                 return self._skip(kernel, OVER_FILE_BYTES)
@@ -303,15 +308,15 @@ class CaptureWriter:
 
 
 def _recorded_ctas(
-    layout: BufferLayout, grid: tuple[int, int, int], data: NDArray[np.uint8] | bytes | memoryview
+    layout: BufferLayout, launch: LaunchInfo, data: NDArray[np.uint8] | bytes | memoryview
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
     """Linear ids, shape (n,), and bytes, shape (n, cta_bytes), of the CTAs whose header is not all zero."""
     raw = np.frombuffer(data, np.uint8)
-    ctas = grid[0] * grid[1] * grid[2]
+    ctas = math.prod(launch.grid) - launch.first_cta if launch.room is None else launch.room
     if raw.nbytes != ctas * layout.cta_bytes:
         raise CaptureError(
             "size-mismatch",
-            where=f"kernel {layout.kernel}, grid {grid}",
+            where=f"kernel {layout.kernel}, grid {launch.grid}",
             found=f"{raw.nbytes} bytes",
             expected=f"{ctas * layout.cta_bytes} bytes ({ctas} CTAs x {layout.cta_bytes})",
             fix="recompile the kernel: its cached layout is from another kperfir version",
@@ -319,7 +324,7 @@ def _recorded_ctas(
     rows = raw.reshape(ctas, layout.cta_bytes)
     headers = rows[:, : record.CTA_HEADER_WORDS * record.WORD_BYTES]
     ids = np.flatnonzero(headers.any(axis=1)).astype(np.uint32)
-    return ids, rows if len(ids) == ctas else rows[ids]
+    return ids + np.uint32(launch.first_cta), rows if len(ids) == ctas else rows[ids]
 
 
 def _deflate(ids: NDArray[np.uint32], rows: NDArray[np.uint8], limit: int) -> bytes | None:

@@ -20,6 +20,8 @@ from kperfir.runtime.tensor_map import fill_tiled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from kperfir.runtime.room import RecordAddress
+
 _INTEGER_BYTES = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8,
     "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8,
@@ -117,6 +119,13 @@ class Parameters:
         usable = storage.end - address if nbytes is None else min(storage.end - address, nbytes)
         if usable > 0:
             self.scratch.append(replace(storage, address=address, nbytes=usable))
+
+    def add_records(self, address: RecordAddress) -> None:
+        """Append where a kernel records to, and the memory behind it."""
+        self.values.append(struct.pack("<Q", address))
+        memory = storage_of(address.memory, "profile scratch")
+        if memory is not None and memory.nbytes:
+            self.scratch.append(memory)
 
 
 def pack(signature: Mapping[str, Any], tensordesc_meta: Sequence[Any], arguments: Sequence[Any]) -> Parameters:

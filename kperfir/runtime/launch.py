@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kperfir.compile.source_file import source_file
+from kperfir.config import EVERY
 from kperfir.errors import CaptureError, KPerfError
 from kperfir.runtime.benchmarking import BenchmarkWatch
 from kperfir.runtime.patches import Patches
+from kperfir.runtime.room import RecordAddress, Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,8 +54,8 @@ class RawLaunch:
         kernel: What was launched.
         grid: CTAs per dimension, those of clusters included.
         stream: Handle of the stream.
-        data: The profile buffer of all CTAs; shape ``(CTAs * cta_bytes,)``, dtype uint8. Zero where a CTA recorded
-            nothing.
+        room: The CTAs that could record.
+        data: Their profile buffer; shape ``(room.ctas * cta_bytes,)``, dtype uint8. Zero where one recorded nothing.
         device: What the device says about itself (`ProfileDevice.describe`).
         timing: What the device says about the launch (`ProfileDevice.describe_last_launch`).
     """
@@ -61,6 +63,7 @@ class RawLaunch:
     kernel: Kernel
     grid: tuple[int, int, int]
     stream: int
+    room: Room
     data: NDArray[np.uint8]
     device: dict[str, Any]
     timing: dict[str, Any]
@@ -68,6 +71,11 @@ class RawLaunch:
 
 class LaunchSink(Protocol):
     """Who is told of launches."""
+
+    @property
+    def launch_bytes(self) -> int:
+        """Bytes that a launch may record into at most."""
+        ...
 
     def wants(self, kernel: Kernel) -> bool:
         """Decide before a launch of an instrumented kernel whether its records are kept."""
@@ -154,7 +162,7 @@ class LaunchCapture:
             kernel = self._kernels[compiled] = describe_kernel(compiled.src, compiled.metadata)
         launch = functools.partial(run, grid_x, grid_y, grid_z, stream, *rest)
         if self._benchmarks.active:
-            launch()
+            self._launch_unrecorded(kernel, launch)
             sink.pass_over(kernel)
         elif not kernel.layout:
             launch()
@@ -162,17 +170,29 @@ class LaunchCapture:
         elif grid_x * grid_y * grid_z == 0:
             launch()
         elif active_profile_device().is_capturing(stream):
-            launch()  # Into a graph, which replays without Triton. Whoever allocates scratch allocates it there.
+            self._launch_unrecorded(kernel, launch)  # Into a graph, which replays without Triton.
             sink.put_into_graph(kernel)
         elif not sink.wants(kernel):
-            launch()
+            self._launch_unrecorded(kernel, launch)
         else:
             self._capture(sink, kernel, launch, (grid_x, grid_y, grid_z, stream))
+
+    def _launch_unrecorded(self, kernel: Kernel, launch: Callable[[], None]) -> None:
+        """Launch, with no memory for records where the kernel would ask for some."""
+        self._allocator.expect(_Nothing() if kernel.layout else None)
+        try:
+            launch()
+        finally:
+            self._allocator.expect(None)
 
     def _capture(
         self, sink: LaunchSink, kernel: Kernel, launch: Callable[[], None], place: tuple[int, int, int, int]
     ) -> None:
-        pending = _Pending(active_profile_device())
+        grid = (place[0] * int(kernel.facts["num_ctas"]), *place[1:3])
+        stride = int(kernel.facts["scratch_bytes"])
+        selection = json.loads(kernel.layout).get("ctas", EVERY)
+        room = Room.of(selection, math.prod(grid), stride, sink.launch_bytes)
+        pending = _Pending(active_profile_device(), room, stride)
         self._allocator.expect(pending)
         try:
             launch()
@@ -182,15 +202,52 @@ class LaunchCapture:
         finally:
             self._allocator.expect(None)
         try:
-            sink.accept(_read_back(kernel, place, pending))
+            sink.accept(_read_back(kernel, grid, place[3], pending))
         except KPerfError as error:  # The program's own result is there: a fault of ours must not take it away.
             sink.fail(kernel, error)
 
 
+class _Request(Protocol):
+    """What to do when Triton asks for the profile buffer of a launch."""
+
+    def allocate(self, alignment: int) -> RecordAddress | None:
+        """Return what the kernel is launched with."""
+        ...
+
+
+class _Nothing:
+    """A launch that nobody keeps. Its kernel records nothing."""
+
+    def allocate(self, alignment: int) -> None:
+        """Return null."""
+
+
 @dataclass(slots=True)
 class _Pending:
+    """A launch that is kept."""
+
     device: ProfileDevice
+    room: Room
+    stride: int
     buffer: ProfileBuffer | None = None
+    error: KPerfError | None = None
+
+    def allocate(self, alignment: int) -> RecordAddress | None:
+        """Return the address of the buffer; null where there is no memory for one: the launch itself must not fail."""
+        nbytes = self.room.ctas * self.stride
+        try:
+            if self.room.wanted and not nbytes:
+                raise MemoryError(f"{self.stride} bytes per CTA are more than a launch may have")
+            self.buffer = self.device.allocate_zeroed(nbytes, alignment)
+        except Exception as error:  # Whatever the device's library raises.
+            self.error = CaptureError(
+                "no-room", where="the profile buffer of a launch",
+                found=(str(error) or type(error).__name__).splitlines()[0],
+                expected=f"memory for {nbytes or self.stride} bytes",
+                fix="set a bound that fits (TRITON_KPERF_LAUNCH_BYTES), or record fewer CTAs (TRITON_KPERF_CTAS)",
+            )  # fmt: skip
+            return None
+        return RecordAddress.of(self.buffer, self.room, self.stride)
 
 
 class ProfileAllocator:
@@ -202,25 +259,24 @@ class ProfileAllocator:
 
     def __call__(self, size: int, alignment: int, stream: int | None) -> Any:
         """Allocate, as Triton asks."""
-        pending: _Pending | None = getattr(self._local, "pending", None)
-        if pending is not None:
-            pending.buffer = pending.device.allocate_zeroed(size, alignment)
-            return pending.buffer
+        request: _Request | None = getattr(self._local, "request", None)
+        if request is not None:
+            return request.allocate(alignment)
         from triton.runtime import _allocation
 
         if self._previous is None or isinstance(self._previous, _allocation.NullAllocator):
             return _active_driver().allocate_default_profile_scratch(size, alignment, stream)
         return self._previous(size, alignment, stream)
 
-    def expect(self, pending: _Pending | None) -> None:
-        """Give the next allocation of this thread to `pending`; None ends that."""
+    def expect(self, request: _Request | None) -> None:
+        """Give the next allocation of this thread to `request`; None ends that."""
         from triton.runtime import _allocation
 
         slot = _allocation._profile_allocator
-        if pending is not None and slot.get() is not self:
+        if request is not None and slot.get() is not self:
             self._previous = slot.get()  # Somebody may have set another one since: theirs stays reachable.
             slot.set(self)
-        self._local.pending = pending
+        self._local.request = request
 
     def uninstall(self) -> None:
         """Put back the allocator that was there."""
@@ -278,21 +334,21 @@ def profile_device_of(driver: Any) -> ProfileDevice:
     return device
 
 
-def _read_back(kernel: Kernel, place: tuple[int, int, int, int], pending: _Pending) -> RawLaunch:
-    x, y, z, stream = place
-    grid = (x * int(kernel.facts["num_ctas"]), y, z)
+def _read_back(kernel: Kernel, grid: tuple[int, int, int], stream: int, pending: _Pending) -> RawLaunch:
     device = pending.device
     device.synchronize()
-    data = without_padding(kernel, grid, None if pending.buffer is None else pending.buffer.read())
-    return RawLaunch(kernel, grid, stream, data, device.describe(), device.describe_last_launch())
+    if pending.error is not None:
+        raise pending.error
+    data = without_padding(kernel, pending.room.ctas, None if pending.buffer is None else pending.buffer.read())
+    return RawLaunch(kernel, grid, stream, pending.room, data, device.describe(), device.describe_last_launch())
 
 
-def without_padding(kernel: Kernel, grid: tuple[int, int, int], data: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+def without_padding(kernel: Kernel, ctas: int, data: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
     """Return the bytes of all CTAs, of which the device's buffer may hold more, to align each.
 
     Args:
         kernel: What was launched.
-        grid: CTAs.
+        ctas: CTAs that have room.
         data: The buffer; None if nobody asked for one.
 
     Raises:
@@ -304,10 +360,10 @@ def without_padding(kernel: Kernel, grid: tuple[int, int, int], data: NDArray[np
             "size-mismatch", where=f"kernel {kernel.name}", found=f"{stride} bytes of profile buffer per CTA",
             expected=f"{cta_bytes}", fix="switch off other profilers that instrument kernels, such as Proton",
         )  # fmt: skip
-    if data.nbytes != math.prod(grid) * stride:
+    if data.nbytes != ctas * stride:
         raise CaptureError(
             "size-mismatch", where=f"kernel {kernel.name}", found=f"a profile buffer of {data.nbytes} bytes",
-            expected=f"{math.prod(grid)} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
+            expected=f"{ctas} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
         )  # fmt: skip
     return data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
 

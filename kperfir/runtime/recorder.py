@@ -169,6 +169,11 @@ class Recorder:
             )
 
     @property
+    def launch_bytes(self) -> int:
+        """Bytes that a launch may record into at most."""
+        return self.options.launch_bytes
+
+    @property
     def summary(self) -> Summary:
         """What has been done so far."""
         with self._lock:
@@ -238,7 +243,9 @@ class Recorder:
             stream=launch.stream,
             cycles=timing.get("cycles"),
             clock_hz=launch.device.get("clock_hz"),
-            facts={key: value for key, value in timing.items() if key != "cycles"},
+            first_cta=launch.room.first,
+            room=launch.room.ctas,
+            facts={key: value for key, value in timing.items() if key != "cycles"} | _left_out(launch),
         )
         with self._lock:
             writer = self._open_writer()
@@ -345,6 +352,11 @@ class Recorder:
         if kernel not in self._warned:
             self._warned.add(kernel)
             warn(message)
+
+
+def _left_out(launch: RawLaunch) -> dict[str, int]:
+    without_room = launch.room.wanted - launch.room.ctas
+    return {"ctas_without_room": without_room} if without_room else {}
 
 
 def _call_at_end_of_worker(close: Callable[[], object]) -> None:

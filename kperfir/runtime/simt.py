@@ -20,6 +20,7 @@ from kperfir.runtime.arrays import Storage, address_of
 from kperfir.runtime.device import HostBuffer
 from kperfir.runtime.memory import LiveArrays, describe_fault, merged
 from kperfir.runtime.modules import LoadedModules
+from kperfir.runtime.room import RecordAddress
 from kperfir.runtime.tensor_map import fill_tiled
 
 if TYPE_CHECKING:
@@ -157,6 +158,10 @@ class SimtLauncher:
             size = getattr(metadata, f"{kind}_scratch_size")
             alignment = getattr(metadata, f"{kind}_scratch_align")
             buffer = allocate(ctas * size, alignment, stream) if size and ctas else None
+            if isinstance(buffer, RecordAddress):
+                buffers.append(buffer)
+                parameters.add_records(buffer)
+                continue
             if buffer is not None and address_of(buffer, f"{kind} scratch") % alignment:
                 # Written for GPU memory, which is aligned anyway; the CPU's is to less.
                 buffer = allocate(ctas * size + alignment, alignment, stream)

@@ -24,6 +24,17 @@ inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr uint32_t kEveryIterationVersion = 2;
 
 //===----------------------------------------------------------------------===//
+// Address of the buffer
+//===----------------------------------------------------------------------===//
+
+/// The low bits of the address that a kernel is launched with are a code: how
+/// many CTAs have room. 0: none records, so that null is an address as well;
+/// c: the first 2^(c - 1). The CTA with linear id i has its share at the
+/// address without the code + i * the size of a share, rounded up to this.
+inline constexpr uint32_t kBufferAlignment = 32;
+inline constexpr uint32_t kEveryCtaCode = kBufferAlignment - 1;
+
+//===----------------------------------------------------------------------===//
 // CTA header
 //===----------------------------------------------------------------------===//
 

@@ -4,21 +4,32 @@
 // store while the cursor is at most 244 bytes behind the header's 16, that is
 // (64 words - 3) * 4, and the frame moves it by 12.
 // CHECK-LABEL: llvm.func @one_block
+// CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint
 // CHECK: %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
 // CHECK: %[[WARP:.*]] = llvm.lshr %[[TID]]
+// CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
 // CHECK: llvm.mlir.addressof @global_smem
 // CHECK: llvm.mlir.constant(112 : i32)
+// The CTA has room if its index is less than 2^(code - 1), of the address's low
+// five bits; without them it is where the records go.
+// CHECK: %[[LOW:.*]] = llvm.trunc %[[ADDRESS]]
+// CHECK: %[[CODE:.*]] = llvm.and %[[LOW]]
+// CHECK: %[[SCRATCH:.*]] = llvm.sub %[[ADDRESS]]
+// CHECK: %[[SHL:.*]] = llvm.shl %{{.*}}, %[[CODE]]
+// CHECK: %[[ROOM:.*]] = llvm.lshr %[[SHL]]
+// CHECK: %[[SAMPLED:.*]] = llvm.icmp "ult" %{{.*}}, %[[ROOM]]
 // CHECK: llvm.mlir.constant(272 : i32)
+// CHECK: %[[OWNER:.*]] = llvm.and %[[FIRST]], %[[SAMPLED]]
 // CHECK: llvm.mlir.constant(244 : i32)
-// CHECK: %[[LIMIT:.*]] = llvm.select {{.*}} : i1, i32
+// CHECK: %[[LIMIT:.*]] = llvm.select %[[OWNER]], {{.*}} : i1, i32
 // The header's four words are cleared, in lane 0.
-// CHECK-COUNT-4: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2;"
+// CHECK-COUNT-4: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2;", "r,b,r,~{memory}" %{{.*}}, %[[FIRST]]
 // The start anchor, in the first thread.
 // CHECK: llvm.cond_br
 // CHECK: %clock64
 // CHECK: %globaltimer
 // CHECK: %smid
-// CHECK: "st.global.b32 [$0+20], $1;"
+// CHECK: "st.global.b32 [$0+20], $1;", "l,r,~{memory}" %[[SCRATCH]]
 // CHECK: "st.global.b64 [$0+24], $1;"
 // CHECK: "st.global.b64 [$0+32], $1;"
 // CHECK: %[[FITS:.*]] = llvm.icmp "sle" %[[CURSOR:.*]], %[[LIMIT]]
@@ -35,6 +46,7 @@
 // CHECK: bar.warp.sync 0xffffffff
 // CHECK-NOT: bar.sync
 // The copy, word by word, and the end anchor; the magic word comes last.
+// CHECK: llvm.cond_br %[[SAMPLED]]
 // CHECK: "ld.shared.b32 $0, [$1+0];"
 // CHECK: "st.global.b32 [$0+0], $1;"
 // CHECK: "st.global.b32 [$0+4], $1;"
@@ -106,8 +118,11 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, ha
 // CHECK: ttg.warp_specialize
 // CHECK: partition0
 // CHECK: nvvm.read.ptx.sreg.tid.x
-// CHECK: "ld.shared.b32 $0, [$1+0];"
-// CHECK: "ld.shared.b32 $0, [$1+4];"
+// A cursor of -1 says that the CTA is not recorded.
+// CHECK: %[[CURSOR:.*]] = llvm.inline_asm {{.*}}"ld.shared.b32 $0, [$1+0];"
+// CHECK: %[[SAMPLED:.*]] = llvm.icmp "sge" %[[CURSOR]]
+// CHECK: "mov.b32 $0, 0;\0A\09@$2 ld.shared.b32 $0, [$1+0];", {{.*}}, %[[SAMPLED]]
+// CHECK: "mov.b32 $0, 0;\0A\09@$2 ld.shared.b32 $0, [$1+4];", {{.*}}, %[[SAMPLED]]
 // CHECK: mov.u32 now, %clock;
 // CHECK: "@$1 st.shared.b32 [$0+0], $2;"
 // CHECK: "@$1 st.shared.b32 [$0+4], $2;"

@@ -11,7 +11,7 @@
 // CHECK-SAME: offset = 112 : i32
 // CHECK-SAME: ttg.shared = 8368 : i32
 // CHECK-LABEL: tt.func public @k
-// CHECK-NEXT: %[[S:.*]] = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 8320 : i32, third_party_allocation} : !tt.ptr<i8>
+// CHECK-NEXT: %[[S:.*]] = ttg.global_scratch_alloc {alignment = 32 : i32, nbytes = 8320 : i32, third_party_allocation} : !tt.ptr<i8>
 // CHECK-NEXT: kperf_gpu.init(%[[S]] : !tt.ptr<i8>)
 // CHECK: kperf_gpu.finalize(%[[S]] : !tt.ptr<i8>)
 

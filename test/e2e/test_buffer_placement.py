@@ -68,6 +68,24 @@ def test_warps_that_were_asked_for_are_recorded(option: tuple[str, str], buffer:
     assert (found == expected[found.index]).all()
 
 
+# CTAs asked for, how many fit, and which of those that record.
+ROOM = {("::", 3): range(0, 2), ("::", 1): range(0, 1), ("1:", 2): range(1, 3), ("1::2", 3): range(1, 3, 2)}
+
+
+@pytest.mark.parametrize("buffer", ["shared", "global"])
+@pytest.mark.parametrize("case", ROOM)
+def test_ctas_without_room_write_nothing(case: tuple[str, int], buffer: str, tmp_path: Path):
+    workload, (ctas, fitting) = WORKLOADS["softmax_fp32"], case
+    whole = run_profiled(workload, tmp_path / "whole.kpf", buffer=buffer)
+    stride = whole.compiled.metadata.profile_scratch_size
+    run = run_profiled(
+        workload, tmp_path / "part.kpf", log=True, buffer=buffer, ctas=ctas, launch_bytes=fitting * stride
+    )
+    workload.verify(run.arguments)
+    assert sorted(run.timeline.tracks["cta"].unique()) == list(ROOM[case])
+    assert any("had no room (raise TRITON_KPERF_LAUNCH_BYTES)" in note for note in run.timeline.notes)
+
+
 def test_sms_that_were_asked_for_are_recorded(tmp_path: Path):
     run = run_profiled(WORKLOADS["softmax_fp32"], tmp_path / "out.kpf", sms="1:3")
     assert set(run.timeline.tracks["sm"]) == {1, 2}

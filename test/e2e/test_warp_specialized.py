@@ -111,6 +111,23 @@ def test_drops_of_all_partitions_are_exact(strategy: str, buffer: str, tmp_path:
     assert compared.dropped > 0
 
 
+@pytest.mark.parametrize("recorded", [0, 1])
+@pytest.mark.parametrize("buffer", ["shared", "global"])
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+def test_partitions_of_a_cta_that_is_left_out_record_nothing(strategy: str, buffer: str, recorded: int, tmp_path: Path):
+    options = {"strategy": strategy, "buffer": buffer}
+    whole = run_profiled(WORKLOAD, tmp_path / "whole.kpf", **options)
+    stride = whole.compiled.metadata.profile_scratch_size
+    # The first is all that has room, or the second is asked for.
+    selection = {"launch_bytes": stride} if recorded == 0 else {"ctas": "1:2"}
+    part = run_profiled(WORKLOAD, tmp_path / "part.kpf", **options, **selection)
+    WORKLOAD.verify(part.arguments)
+    tracks = part.timeline.tracks
+    assert set(tracks["cta"]) == {recorded}
+    expected = whole.timeline.tracks.query(f"cta == {recorded}")
+    assert list(tracks["records"]) == list(expected["records"])
+
+
 def test_results_are_those_of_the_plain_kernel(tmp_path: Path):
     plain = run_plain(WORKLOAD)
     profiled = run_profiled(WORKLOAD, tmp_path / "out.kpf")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from kperfir._native import record
 
 import kperfir
 from kperfir import session
@@ -41,9 +42,11 @@ def profile(chip_file: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def act_as_kernel(launch: Any) -> None:
         address = int.from_bytes(launch.params[-1], "little")
-        if not address:
+        code = address % record.BUFFER_ALIGNMENT
+        if not code:
             return
-        records = fake_hook.records(launch.grid[0])
+        address -= code
+        records = fake_hook.records(min(launch.grid[0], 1 << code >> 1))
         size, name, _ = next(v for k, v in launch.ranges.items() if k == address)
         assert (size, name) == (len(records), "profile scratch")
         import ctypes
@@ -114,6 +117,43 @@ def test_bound_per_kernel_keeps_the_first_and_counts_the_rest(profile: Any) -> N
     assert len(capture(p.path).launches) == 2
     assert dict(p.summary.skipped) == {("fill_kernel", "launches-per-kernel"): 3}
     assert "not kept: 3 past the bound per kernel (TRITON_KPERF_LAUNCHES)" in str(p.summary)
+
+
+def test_launch_that_is_not_kept_has_no_memory_for_records(profile: Any) -> None:
+    with profile("out.kpf", launches=1):
+        launch()
+        launch()
+    kept, other = fake_simt.Device.created[-1].launches
+    assert kept.params[-1] != b"\0" * 8
+    assert other.params[-1] == b"\0" * 8
+
+
+def test_ctas_beyond_the_memory_of_a_launch_are_left_out_and_counted(profile: Any) -> None:
+    stride = fake_hook.LAYOUT.cta_bytes
+    with profile("out.kpf", launch_bytes=3 * stride) as p:
+        launch(5)
+    (entry,) = capture(p.path).launches
+    assert (entry.ctas, entry.facts["ctas_without_room"]) == (2, 3), "the largest power of two that fits"
+    assert bytes(entry.read()[1]) == fake_hook.records(2)
+    assert "2 of 5 CTAs were recorded; 3 had no room (raise TRITON_KPERF_LAUNCH_BYTES)" in " ".join(p.load().notes)
+
+
+@pytest.mark.parametrize("why", ["bound", "memory"])
+def test_launch_without_memory_for_records_runs_all_the_same(
+    why: str, profile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Any, size: int, alignment: int) -> None:
+        raise RuntimeError("out of memory\nand more")
+
+    if why == "memory":
+        monkeypatch.setattr("kperfir.runtime.simt.SimtDriver.allocate_zeroed", refuse)
+    with profile("out.kpf", launch_bytes=1 if why == "bound" else 1 << 20) as p:
+        with pytest.warns(KPerfWarning, match=r"(?s)no-room.*TRITON_KPERF_LAUNCH_BYTES"):
+            launch()
+        with warnings.catch_warnings(action="error"):  # Once per kernel.
+            launch()
+    assert [entry.params[-1] for entry in fake_simt.Device.created[-1].launches] == [b"\0" * 8] * 2
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 2}
 
 
 def test_window_of_launches_begins_where_it_was_asked_to(profile: Any) -> None:
@@ -305,9 +345,10 @@ def test_foreign_profile_allocator_serves_launches_that_are_not_ours(profile: An
     try:
         with profile("out.kpf", launches=1) as p:
             launch()
-            assert asked == []
             launch()
-            assert asked == [2 * fake_hook.LAYOUT.cta_bytes]
+            assert asked == [], "neither for one that is kept nor for one that is not"
+            _allocation._profile_allocator.get()(96, 32, 0)  # As for a kernel that another tool instruments.
+            assert asked == [96]
         assert _allocation._profile_allocator.get() is foreign
     finally:
         triton.runtime._allocation.set_profile_allocator(None)

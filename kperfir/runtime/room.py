@@ -1,0 +1,73 @@
+"""Which CTAs of a launch have room for their records, and the address that tells the kernel so.
+
+Owns how much memory a launch records into at most, and Python's side of the code in the address (contracts.md,
+section 2; the kernel's side is passes/CtaRecording.cpp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kperfir._native import record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kperfir.runtime.device import ProfileBuffer
+
+NO_CTA_CODE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The CTAs with linear ids `first` up to but without `first` + `ctas` have room.
+
+    Attributes:
+        first: Linear id of the first.
+        ctas: How many.
+        wanted: How many were to be recorded; the rest is left out for lack of room.
+        code: What the address of the buffer says of it.
+    """
+
+    first: int
+    ctas: int
+    wanted: int
+    code: int
+
+    @classmethod
+    def of(cls, selection: Sequence[int], grid_ctas: int, stride: int, limit: int) -> Room:
+        """Find room for the CTAs of a launch.
+
+        Args:
+            selection: ``first, last, step`` of the linear ids to record, as in the layout; a `last` of 0 is no end.
+            grid_ctas: CTAs of the launch.
+            stride: Bytes per CTA.
+            limit: Bytes that the launch may record into.
+        """
+        first, last = selection[0], selection[1] or grid_ctas
+        wanted = max(min(last, grid_ctas) - first, 0)
+        fitting = limit // stride
+        if wanted <= fitting:
+            return cls(first, wanted, wanted, record.EVERY_CTA_CODE if wanted else NO_CTA_CODE)
+        if not fitting:
+            return cls(first, 0, wanted, NO_CTA_CODE)
+        code = min(fitting.bit_length(), record.EVERY_CTA_CODE)  # The code c is room for 2^(c - 1).
+        return cls(first, 1 << (code - 1), wanted, code)
+
+
+class RecordAddress(int):
+    """What a kernel is launched with: where the share of CTA 0 would be, and the code.
+
+    An int, since Triton's launchers ask the driver whose memory the result of a `data_ptr` is: with CTAs left out at
+    the beginning that is nobody's.
+    """
+
+    memory: ProfileBuffer
+
+    @classmethod
+    def of(cls, memory: ProfileBuffer, room: Room, stride: int) -> RecordAddress:
+        """Return the address for a buffer of ``room.ctas * stride`` bytes."""
+        address = cls((memory.data_ptr() - room.first * stride) % (1 << 64) | room.code)
+        address.memory = memory
+        return address
