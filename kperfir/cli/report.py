@@ -28,10 +28,11 @@ _SOURCE_WIDTH = 60
 @click.option("--sort", type=click.Choice(list(SORTS)), help="Order of rows; default: program for regions, else self.")
 @click.option("--limit", type=click.IntRange(min=1), help="Rows per kernel at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all columns, full precision.")
+@click.option("--for-agent", "as_digest", is_flag=True, help="Print findings and figures in under 2 kB of text.")
 @click.option("--html", "page", type=click.Path(path_type=Path), metavar="OUT", help="Write a page for a browser.")
 def command(
     files: tuple[Path, ...], pattern: str, by: str, sort: str | None, limit: int | None, *, as_json: bool,
-    page: Path | None,
+    as_digest: bool, page: Path | None,
 ) -> int:  # fmt: skip
     """Show where the time goes.
 
@@ -42,15 +43,22 @@ def command(
     units. Several FILEs, such as the ranks of a job, make one report. --html writes one file with tables, timeline and
     source that opens in any browser, without a network.
     """
+    from kperfir.report.agent import digest
     from kperfir.report.model import Request, build
     from kperfir.timeline import load
 
+    if as_json + as_digest + bool(page) > 1:
+        raise click.UsageError("give one of --json, --for-agent and --html")
     timeline = load(*files)
     kernels = _chosen_kernels(timeline, pattern)
     if page:
         return _write_page(timeline, page, kernels)
+    if as_digest:
+        by, sort, limit = "region", None, None
     report = build(timeline, Request(by, sort or ("program" if by == "region" else "self"), kernels, limit))
-    if as_json:
+    if as_digest:
+        click.echo(digest(report), nl=False)
+    elif as_json:
         click.echo(json.dumps(report, indent=2))
     else:
         _print(report)

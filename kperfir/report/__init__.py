@@ -1,1 +1,4 @@
-"""Reports of a timeline: the data that every report shows (`model`), and the page that shows them (`html`)."""
+"""Reports of a timeline: what they say (`model`), as a page (`html`), in few words (`agent`).
+
+report.schema.json is the JSON Schema of `kperfir report --json`.
+"""

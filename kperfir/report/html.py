@@ -87,7 +87,6 @@ def page(timeline: Timeline, kernels: tuple[str, ...] | None = None) -> str:
         "device": _device(timeline),
         "regions": regions.listed,
         "timeline": launches,
-        "findings": [],
         "overlap": [],
         "sources": source_heat(timeline, report["kernels"]),
     }

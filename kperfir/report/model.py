@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kperfir.timeline import Timeline
 
 JSON_VERSION = 1
+CAUTION = "times are those of the instrumented kernel: they say where time goes, and are no benchmark of the plain one"
 
 SORTS = {
     "program": [],
@@ -44,6 +45,7 @@ class Request:
 
 def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     """The report as JSON-ready data."""
+    from kperfir.advice.advise import advise
     from kperfir.analysis.occupancy import sm_occupancy
     from kperfir.analysis.regions import kernel_cycles_of, region_statistics
     from kperfir.analysis.wait_time import LEVELS, wait_statistics
@@ -54,8 +56,10 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     occupancy, lag = sm_occupancy(spans), warp_lag(spans)
     waits = {level: wait_statistics(spans, level) for level in LEVELS}
     reader = SourceReader()
+    names = kernel_names(timeline) if request.kernels is None else request.kernels
+    advice = advise(timeline, names)
     kernels = []
-    for name in kernel_names(timeline) if request.kernels is None else request.kernels:
+    for name in names:
         rows = _with_values(statistics[statistics["kernel"] == name], timeline.marks, request.by)
         if SORTS[request.sort]:
             rows = rows.sort_values(SORTS[request.sort], ascending=False, kind="stable", na_position="last")
@@ -66,6 +70,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
                 "sms": records(occupancy[occupancy["kernel"] == name]),
                 "waits": {level: _of_kernel(table, name) for level, table in waits.items()},
                 "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
+                "findings": [finding.to_dict() for finding in advice.of_kernel(name)],
                 "rows_total": len(rows),
                 "rows": [_with_source(row, reader) for row in records(rows.head(request.limit or len(rows)))],
             }
@@ -74,6 +79,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
         "kperfir_report": JSON_VERSION,
         "files": timeline.metadata["files"],
         "notes": timeline.notes,
+        "caution": CAUTION,
         "bounds": _bounds(timeline),
         "dropped": int(timeline.launches["dropped"].sum()),
         "by": request.by,

@@ -10,7 +10,34 @@ function showSubject() {
 }
 
 function showFindings() {
-  $("findings").hidden = !data.findings.length;
+  const findings = data.report.kernels.flatMap((kernel) => kernel.findings);
+  if (findings.length) $("findings").append(...findings.map(findingBox));
+  else $("findings").append(make("p", { class: "dim" }, "No rule of the advisor applies to what was recorded."));
+}
+
+function findingBox(finding) {
+  const places = finding.places.map((place) =>
+    make("li", {}, `${place.region}, ${percent(place.share)} of the time `,
+      place.line > 0 ? sourceLink({ kernel: finding.kernel, ...place }) : ""));
+  const gain = `${times(finding.speedup)} as fast is expected, ${times(finding.bound)} at most`;
+  return make("article", { class: "finding" },
+    make("h3", {}, `${finding.kernel}: ${finding.title}`),
+    make("p", {}, make("b", {}, gain), make("span", { class: "dim" }, ` (${finding.basis})`)),
+    make("p", {}, make("b", {}, "Change: "), finding.change.what),
+    make("ul", {}, ...places),
+    make("p", { class: "dim" }, `Seen: ${finding.figures.map(figureText).join(", ")}.`),
+    make("p", { class: "dim" }, `Check: ${finding.verify}`));
+}
+
+function times(factor) {
+  return factor === null ? "any number of times" : `${factor.toFixed(2)} times`;
+}
+
+function figureText({ name, value, unit }) {
+  const words = name.replaceAll("_", " ");
+  if (unit === "share") return `${words} ${percent(value)}`;
+  if (value === null) return `${words} unknown`;
+  return `${words} ${Number(value.toPrecision(4)).toLocaleString("en-US")}${unit === "count" || words.endsWith(unit) ? "" : ` ${unit}`}`;
 }
 
 function showOverlap() {
@@ -21,7 +48,7 @@ function showNotes() {
   const { notes, dropped, bounds } = data.report;
   const all = [];
   if (dropped) all.push(`incomplete: ${plural(dropped, "record")} ${dropped === 1 ? "was" : "were"} dropped`);
-  all.push(...notes, "recording takes time: what is shown is the instrumented kernel, no benchmark of the plain one");
+  all.push(...notes, data.report.caution);
   for (const bound of bounds) {
     const [launches, mib] = [plural(bound.launches_per_kernel, "launch", "launches"), bound.file_bytes / 2 ** 20];
     all.push(`bounds of the capture: at most ${launches} of each kernel, ${Number(mib.toPrecision(4))} MiB a file`);

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import kperfir
+from kperfir.advice.case import Case
+from kperfir.advice.finding import Change, Figure, Finding, Place
+from kperfir.advice.registry import RULES
 from kperfir.cli.main import main
 from kperfir.report.html import page
 from kperfir.report.source import SourceReader
@@ -34,7 +37,14 @@ def _with_file(plan: Plan, file: Path | str) -> Plan:
     return plan
 
 
-def test_names_and_source_of_others_are_text(open_page: Open, tmp_path: Path) -> None:
+def _hostile_finding(case: Case) -> list[Finding]:
+    place = Place(HOSTILE, "dot", "/nowhere", 1, 0.5)
+    figures, change = (Figure(HOSTILE, 1.0, "cycles"),), Change(HOSTILE)
+    return [Finding("x", case.kernel, f"Fault: {HOSTILE}", (place,), figures, 2.0, 3.0, HOSTILE, change, HOSTILE)]
+
+
+def test_names_and_source_of_others_are_text(open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, "test", _hostile_finding)
     source = tmp_path / "kernel.py"
     source.write_text("".join(f"line {number} {HOSTILE}\n" for number in range(1, 40)))
     os.utime(source, (0, 0))
@@ -48,6 +58,9 @@ def test_names_and_source_of_others_are_text(open_page: Open, tmp_path: Path) ->
     opened.press("]", "ArrowDown", "ArrowDown")
     assert HOSTILE in opened.page.inner_text("#details b")
     assert opened.details()["role"] == HOSTILE
+    assert f"Fault: {HOSTILE}" in opened.page.inner_text("#findings h3")
+    assert opened.page.inner_text("#findings").count(HOSTILE) == 7
+    assert "2.00 times as fast is expected, 3.00 times at most" in opened.page.inner_text("#findings")
     assert HOSTILE in opened.page.inner_text("#source")
     assert HOSTILE in opened.page.inner_text("#summary")
     assert opened.js("window.taken") is None
