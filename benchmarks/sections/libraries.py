@@ -1,7 +1,11 @@
-"""Every kernel that operations of real libraries launch: instrumented, compiled for other targets, run, compared."""
+"""Every kernel that operations of real libraries launch: instrumented, compiled for other targets, run, compared.
+
+An outcome is kept in build/corpus until what it depends on changes, so that a run that was stopped goes on.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.metadata
 import json
@@ -10,6 +14,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sections.table import table
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 LIBRARIES = {"liger": "liger-kernel", "fla": "fla-core"}
 OPERATION_SECONDS = 1800
 TARGETS = ("sm_90", "sm_100")
+KEPT = Path(__file__).resolve().parents[2] / "build" / "corpus"
 
 Outcome = dict[str, Any]
 
@@ -30,11 +36,40 @@ def run() -> tuple[str, int]:
     parts, status = [], 0
     for library, distribution in LIBRARIES.items():
         names = [operation.name for operation in importlib.import_module(f"libraries.{library}").OPERATIONS]
+        key = fingerprint(library, distribution)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            outcomes = dict(zip(names, pool.map(lambda name, of=library: check(of, name), names), strict=True))
+            checked = pool.map(lambda name, of=library, key=key: checked_once(of, name, key), names)
+            outcomes = dict(zip(names, checked, strict=True))
         parts.append(f"## {distribution} {importlib.metadata.version(distribution)}\n\n{describe(outcomes)}")
         status |= int(any(faults(outcome) for outcome in outcomes.values()))
     return "\n".join(parts), status
+
+
+def fingerprint(library: str, distribution: str) -> str:
+    """Return a digest of all that an outcome depends on: the installed packages, and how operations are called."""
+    digest = hashlib.sha256()
+    for package in ("kperfir", "triton", "torch", distribution):
+        found = importlib.metadata.distribution(package)
+        digest.update(f"{package} {found.version} {found.read_text('RECORD') if package == 'kperfir' else ''}".encode())
+    operations = Path(str(importlib.import_module(f"libraries.{library}").__file__))
+    for source in (operations, *(operations.with_name(f"{name}.py") for name in ("operation", "check"))):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def checked_once(library: str, name: str, key: str) -> Outcome:
+    """Check an operation, or return what came of it before."""
+    file = KEPT / library / f"{name}.json"
+    if file.exists():
+        kept = json.loads(file.read_text())
+        if kept["key"] == key:
+            return dict(kept["outcome"])
+    outcome = check(library, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_suffix(".part")
+    unfinished.write_text(json.dumps({"key": key, "outcome": outcome}))
+    unfinished.replace(file)
+    return outcome
 
 
 def check(library: str, name: str) -> Outcome:
