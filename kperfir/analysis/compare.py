@@ -21,17 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from kperfir.analysis.student import student
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 THRESHOLD = 0.02
 MIN_LAUNCHES = 3
 _KEYS = ["kernel", "kind", "name"]
-# 97.5 % points of Student's distribution for 1, 2, .. degrees of freedom; beyond the list it is 2 to within 2 %.
-_STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
 COLUMNS = [
     "kernel", "kind", "name", "name_before", "depth", "count_before", "count_after", "mean_before", "mean_after",
     "change", "band", "blocks", "verdict",
@@ -152,7 +149,7 @@ def _judge(before: _Blocks | None, after: _Blocks | None, threshold: float) -> t
         return (0.0, threshold, "same") if after.mean == 0 else (np.inf, threshold, "slower")
     change = after.mean / before.mean - 1
     freedom = min(before.number, after.number) - 1
-    t = _STUDENT[min(freedom, len(_STUDENT)) - 1] if freedom else 0.0
+    t = student(freedom) if freedom else 0.0
     band = max(threshold, t * (before.error**2 + after.error**2) ** 0.5 / before.mean)
     if abs(change) <= band:
         return change, band, "same"

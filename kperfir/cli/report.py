@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kperfir.analysis.registry import ANALYSES
 from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes
 from kperfir.cli.table import Column, bar, console, count, counted, percent, print_table
 from kperfir.errors import UsageError
@@ -30,9 +31,10 @@ _SOURCE_WIDTH = 60
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all columns, full precision.")
 @click.option("--for-agent", "as_digest", is_flag=True, help="Print findings and figures in under 2 kB of text.")
 @click.option("--html", "page", type=click.Path(path_type=Path), metavar="OUT", help="Write a page for a browser.")
+@click.option("--analysis", type=click.Choice(list(ANALYSES)), help="Show this analysis instead (docs/analyses.md).")
 def command(
     files: tuple[Path, ...], pattern: str, by: str, sort: str | None, limit: int | None, *, as_json: bool,
-    as_digest: bool, page: Path | None,
+    as_digest: bool, page: Path | None, analysis: str | None,
 ) -> int:  # fmt: skip
     """Show where the time goes.
 
@@ -51,6 +53,10 @@ def command(
         raise click.UsageError("give one of --json, --for-agent and --html")
     timeline = load(*files)
     kernels = _chosen_kernels(timeline, pattern)
+    if analysis:
+        if page or as_digest:
+            raise click.UsageError("--analysis is a table, or JSON with --json")
+        return _show_analysis(timeline, analysis, kernels, limit, as_json=as_json)
     if page:
         return _write_page(timeline, page, kernels)
     if as_digest:
@@ -70,6 +76,17 @@ def _write_page(timeline: Timeline, page: Path, kernels: tuple[str, ...]) -> int
 
     write_page(timeline, page, kernels)
     click.echo(f"kperfir: {len(timeline.spans)} spans in {page}; open it in a browser", err=True)
+    return exit_code(int(timeline.launches["dropped"].sum()))
+
+
+def _show_analysis(
+    timeline: Timeline, name: str, kernels: tuple[str, ...], limit: int | None, *, as_json: bool
+) -> int:  # fmt: skip
+    from kperfir.cli.analysis import show
+
+    if not as_json:
+        print_notes([timeline])
+    show(timeline, name, kernels, limit, as_json=as_json)
     return exit_code(int(timeline.launches["dropped"].sum()))
 
 

@@ -132,7 +132,7 @@ def _rows(
         row_of[node.tag] = first
     yield {
         "launch": warp.launch, "kernel": kernel, "cta": warp.cta, "cta_x": warp.cta, "cta_y": 0, "cta_z": 0,
-        "sm": warp.sm, "warp": warp.warp, "role": warp.role, "name": node.label or f"{node.kind} k.py:{node.line}",
+        "sm": warp.sm, "warp": warp.warp, "role": warp.role, "name": _name(node, kernel),
         "kind": node.kind, "file": "/src/k.py", "line": node.line, "depth": depth, "parent": parent,
         "iteration": node.iteration, "start_cycles": node.start, "end_cycles": node.end,
         "duration_cycles": node.end - node.start, "start_ns": float(node.start),
@@ -143,6 +143,10 @@ def _rows(
         inside = list(_rows(child, warp, kernel, first, depth + 1, next_row, row_of))
         next_row += len(inside)
         yield from inside
+
+
+def _name(node: Node, kernel: str) -> str:
+    return node.label or (kernel if node.kind == "kernel" else f"{node.kind} k.py:{node.line}")
 
 
 def _launches(spans: pd.DataFrame, kernel: str, cycles: int, ctas_total: int) -> pd.DataFrame:

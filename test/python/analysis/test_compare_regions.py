@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kperfir.analysis.compare import _STUDENT, COLUMNS, compare_regions
+from kperfir.analysis.compare import COLUMNS, compare_regions
+from kperfir.analysis.student import student
 
 REGIONS = {"k": ("kernel", 0), "loop k.py:3": ("loop", 1), "load k.py:4": ("load", 2), "load k.py:5": ("load", 2)}
 
@@ -109,7 +110,7 @@ def test_points_of_students_distribution_are_right() -> None:
     """By Simpson's rule over its density, from 0 to the point: 47.5 %."""
     for freedom in (1, 2, 5, 12, 30):
         scale = math.gamma((freedom + 1) / 2) / (math.sqrt(freedom * math.pi) * math.gamma(freedom / 2))
-        x = np.linspace(0, _STUDENT[freedom - 1], 20001)
+        x = np.linspace(0, student(freedom), 20001)
         density = scale * (1 + x**2 / freedom) ** (-(freedom + 1) / 2)
         area = (x[1] - x[0]) / 3 * (density[0] + density[-1] + 4 * density[1:-1:2].sum() + 2 * density[2:-1:2].sum())
         assert area == pytest.approx(0.475, abs=2e-4)
