@@ -9,13 +9,14 @@ too, up to LLVM IR, and their sums get the plain order: all else that floating-p
 
 Two texts have other names and, because LLVM's vectoriser sees other neighbours, not always the same operations. What
 both have is where in the source a value comes from. Products of one place are elements of one tensor: no record stands
-between their origins, so their order is the plain one already.
+between their origins, so their order is the plain one already. Where the two do not even have the same sums of those,
+the assembly is counted: the same number of each floating-point operation is the same fusion.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,9 @@ _LOCATION = re.compile(
     r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+), column: (\d+), scope: !(\d+)(?:, inlinedAt: !(\d+))?", re.M
 )
 _SCOPE = re.compile(r'^!(\d+) = (?:distinct )?!DISubprogram\(name: "([^"]*)"', re.M)
+
+# In PTX and in AMD's assembly: fma.rn.f32, v_fmac_f32.
+_ARITHMETIC = re.compile(r"\b(?:v_)?(?:pk_)?(fma|fmac|mad|mul|add|sub|neg)[\w.]*?[._](f16|bf16|f32|f64)\w*\b")
 
 Place = str
 
@@ -74,14 +78,12 @@ def with_sums_of(instrumented: str, plain: str) -> str | None:
     Returns:
         None if the two do not have the same sums, or if it cannot be told which product of a sum is which.
     """
-    ours, theirs = _by_key(instrumented), _by_key(plain)
+    ours, theirs = _open_by_key(instrumented), _open_by_key(plain)
     if ours.keys() != theirs.keys():
         return None
     turned: list[_Sum] = []
     for key, sums in ours.items():
         others = theirs[key]
-        if not sums[0].is_open:
-            continue
         if "" in key[1]:
             return None
         if len({other.left for other in others}) == 1:
@@ -98,11 +100,27 @@ def with_sums_of(instrumented: str, plain: str) -> str | None:
     return "".join([*pieces, instrumented[position:]])
 
 
-def _by_key(text: str) -> dict[tuple[Place, frozenset[Place]], list[_Sum]]:
-    """The sums of products of a text, in their order."""
+def has_other_closed_sums(instrumented: str, plain: str) -> bool:
+    """Whether the texts differ in their sums of products of one place: then `has_same_arithmetic` has the word."""
+    return _closed_keys(instrumented) != _closed_keys(plain)
+
+
+def has_same_arithmetic(instrumented: str, plain: str) -> bool:
+    """Whether two kernels in assembly have the same number of each floating-point operation."""
+    ours, theirs = (Counter(match.groups() for match in _ARITHMETIC.finditer(text)) for text in (instrumented, plain))
+    return ours == theirs
+
+
+def _closed_keys(text: str) -> set[tuple[Place, frozenset[Place]]]:
+    return {one.key for one in _sums(text, _places(text)) if not one.is_open}
+
+
+def _open_by_key(text: str) -> dict[tuple[Place, frozenset[Place]], list[_Sum]]:
+    """The open sums of products of a text, in their order."""
     found = defaultdict(list)
     for one in _sums(text, _places(text)):
-        found[one.key].append(one)
+        if one.is_open:
+            found[one.key].append(one)
     return dict(found)
 
 

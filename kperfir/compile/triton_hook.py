@@ -21,7 +21,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.attempt import attempt, parse_module
-from kperfir.compile.contraction import has_open_sums, with_sums_of
+from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
 from kperfir.compile.plugin import load_plugin, plugin_digest
@@ -268,12 +268,15 @@ class Compilation:
         trial = dict(metadata)
 
         def compile_rest() -> dict[str, Any]:
-            product = self.hook.lower(self._plain["llir"], module, trial)
+            product, plain = self.hook.lower(self._plain["llir"], module, trial), None
             if getattr(self.options, "enable_fp_fusion", True) and has_open_sums(product):
-                product = self._with_plain_sums(product, module, metadata)
+                product, plain = self._with_plain_sums(product, module, metadata)
             products = {"llir": product}
             for name in self._later()[1:]:
                 product = products[name] = self._plain[name](product, trial)
+                if plain is not None and not has_same_arithmetic(product, self._plain[name](*plain)):
+                    raise self._rounds_differently()
+                plain = None  # Assembly is what comes first.
             return products
 
         products, failure = attempt(compile_rest)
@@ -286,18 +289,28 @@ class Compilation:
         metadata[REASON_KEY] = self._reason
         return self._plain["llir"](plain, metadata)
 
-    def _with_plain_sums(self, product: str, module: Any, metadata: dict[str, Any]) -> str:
-        """Return LLVM IR that rounds as the kernel does without records; see `contraction`."""
+    def _with_plain_sums(
+        self, product: str, module: Any, metadata: dict[str, Any]
+    ) -> tuple[str, tuple[str, dict[str, Any]] | None]:
+        """Make LLVM IR round as the kernel does without records; see `contraction`.
+
+        Returns:
+            The IR, and where its assembly has to be compared, the plain IR and metadata.
+        """
         run_passes(module, "kperf-keep-module{action=restore},kperf-keep-module")
-        plain = self._plain["llir"](run_passes(module, "kperf-drop-scopes"), dict(metadata))
+        own_metadata = dict(metadata)
+        plain = self._plain["llir"](run_passes(module, "kperf-drop-scopes"), own_metadata)
         ordered = with_sums_of(product, plain)
         if ordered is None:
-            raise CompileError(
-                "rounds-differently", what="with records in it, LLVM would fuse other products with sums",
-                where=f"kernel {self._kernel}",
-                fix="unset TRITON_DISABLE_LINE_INFO, or compile it with enable_fp_fusion=False",
-            )  # fmt: skip
-        return ordered
+            raise self._rounds_differently()
+        return ordered, (plain, own_metadata) if has_other_closed_sums(product, plain) else None
+
+    def _rounds_differently(self) -> CompileError:
+        return CompileError(
+            "rounds-differently", what="with records in it, LLVM would fuse other products with sums",
+            where=f"kernel {self._kernel}",
+            fix="unset TRITON_DISABLE_LINE_INFO, or compile it with enable_fp_fusion=False",
+        )  # fmt: skip
 
     def _run_later(self, before: str, name: str, source: Any, metadata: dict[str, Any]) -> Any:
         if self._products.get(before) is source:

@@ -46,12 +46,21 @@ def test_sum_of_two_products_is_fused_as_without_records(tmp_path: Path) -> None
     assert profile.summary.kept == {"gated_recurrence": 2}
 
 
+# What does not match: the sums themselves, or, where LLVM has made other sums of one tensor's elements, the assembly.
+MISMATCHES = {
+    "sums": {"with_sums_of": None},
+    "assembly": {"has_other_closed_sums": True, "has_same_arithmetic": False},
+}
+
+
+@pytest.mark.parametrize("mismatch", MISMATCHES)
 def test_kernel_whose_sums_cannot_be_matched_runs_without_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mismatch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kperfir.compile import triton_hook
 
-    monkeypatch.setattr(triton_hook, "with_sums_of", lambda instrumented, plain: None)
+    for name, answer in MISMATCHES[mismatch].items():
+        monkeypatch.setattr(triton_hook, name, lambda instrumented, plain, answer=answer: answer)
     monkeypatch.setattr(triton.knobs.compilation, "always_compile", True)
     gated_recurrence.device_caches.clear()
     with simt():
@@ -63,3 +72,28 @@ def test_kernel_whose_sums_cannot_be_matched_runs_without_records(
         recorded = run()
     assert torch.equal(plain, recorded)
     assert profile.summary.skipped == {("gated_recurrence", "not-instrumented"): 1}
+
+
+def test_kernel_with_other_sums_of_one_tensor_is_compared_as_assembly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kperfir.compile import triton_hook
+
+    compared: list[bool] = []
+
+    def compare(instrumented: str, plain: str) -> bool:
+        assert ".version" in instrumented
+        assert "%clock" in instrumented
+        assert "%clock" not in plain
+        compared.append(same(instrumented, plain))
+        return compared[-1]
+
+    same = triton_hook.has_same_arithmetic
+    monkeypatch.setattr(triton_hook, "has_other_closed_sums", lambda instrumented, plain: True)
+    monkeypatch.setattr(triton_hook, "has_same_arithmetic", compare)
+    monkeypatch.setattr(triton.knobs.compilation, "always_compile", True)
+    gated_recurrence.device_caches.clear()
+    with kperfir.profile(tmp_path / "out.kpf", device="simt") as profile:
+        run()
+    assert compared == [True]
+    assert profile.summary.kept == {"gated_recurrence": 1}

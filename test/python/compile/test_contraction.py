@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kperfir.compile.contraction import has_open_sums, with_sums_of
+from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 
 HEAD = "define ptx_kernel void @k(float %0) {\n"
 # Places 10 and 20 are lines of the kernel; 30 is line 3 of a helper that is inlined at line 2.
@@ -72,6 +72,32 @@ def test_elements_of_one_tensor_are_in_order_already() -> None:
     straight, turned = (text.replace("!dbg !20", "!dbg !10") for text in (pairs("ab"), pairs("ba")))
     assert not has_open_sums(straight)
     assert with_sums_of(turned, straight) == turned
+
+
+def test_sums_of_elements_of_one_tensor_may_differ_and_are_noticed() -> None:
+    lines = ("%c = fmul float %x, %x, !dbg !20", "%d = fmul float %z, %z, !dbg !20")
+    closed = "%e = fadd float %c, %d, !dbg !30"
+    opened = ("%a = fmul float %x, %y, !dbg !10", "%s = fadd float %a, %c, !dbg !30")
+    with_it, without_it = function(*lines, *opened, closed), function(*lines, *opened)
+    assert with_sums_of(with_it, without_it) == with_it
+    assert has_other_closed_sums(with_it, without_it)
+    assert not has_other_closed_sums(with_it, with_it)
+
+
+@pytest.mark.parametrize(
+    ("plain", "fused"),
+    [
+        ("mul.f32 %r1, %r2, %r3;\nadd.f32 %r4, %r1, %r5;", "fma.rn.f32 %r4, %r2, %r3, %r5;"),
+        ("mul.rn.f32x2 %rd1, %rd2, %rd3;\nadd.rn.f32x2 %rd4, %rd1, %rd5;", "fma.rn.f32x2 %rd4, %rd2, %rd3, %rd5;"),
+        ("v_mul_f32_e32 v1, v2, v3\nv_add_f32_e32 v4, v1, v5", "v_fmac_f32_e32 v4, v2, v3"),
+        ("v_pk_mul_f32 v[0:1], v[2:3], v[4:5]\nv_pk_add_f32 v[6:7], v[0:1]", "v_pk_fma_f32 v[6:7], v[2:3], v[4:5]"),
+        ("mul.rn.bf16x2 %r1, %r2, %r3;\nadd.rn.bf16x2 %r4, %r1, %r5;", "fma.rn.bf16x2 %r4, %r2, %r3, %r5;"),
+    ],
+)
+def test_arithmetic_is_counted_whatever_is_beside_it(plain: str, fused: str) -> None:
+    records = "mov.u32 now, %clock;\n@%p1 st.shared.b32 [%r1+4], now;\nadd.s32 %r9, %r9, 12;\nv_add_u32_e32 v1, 4, v1\n"
+    assert has_same_arithmetic(records + plain, plain)
+    assert not has_same_arithmetic(records + fused, plain)
 
 
 @pytest.mark.parametrize(
