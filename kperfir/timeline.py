@@ -10,7 +10,9 @@ is imported. What the columns mean is in docs/contracts.md, section 5.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,17 +66,40 @@ def without_repeats(files: Iterable[Path]) -> tuple[list[Path], list[str]]:
     return list(first.values()), notes
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a timeline lies among others that are drawn with it: a name of its own, and launches on a common axis.
+
+    Attributes:
+        label: Name of the process.
+        start_ns: Per launch, where its zero lies.
+    """
+
+    label: str
+    start_ns: dict[int, int]
+
+
 class Timeline:
     """The launches of one or more captures. All tables are made on first use and must not be changed.
 
     Attributes:
         captures: The open files.
+        placement: Where it is drawn among others; None: by itself.
     """
 
     def __init__(self, captures: list[Capture], *, notes: Iterable[str] = ()) -> None:
         self.captures = captures
+        self.placement: Placement | None = None
         self._notes_on_files = list(notes)
         self._records: list[LaunchRecord] = [launch for capture in captures for launch in capture.launches]
+
+    def placed(self, placement: Placement, notes: Iterable[str]) -> Timeline:
+        """The same launches, drawn where `placement` says; `notes` come on top. What is decoded is shared."""
+        other = copy.copy(self)
+        other.placement = placement
+        other._notes_on_files = [*self._notes_on_files, *notes]
+        other.__dict__.pop("notes", None)
+        return other
 
     @cached_property
     def spans(self) -> pd.DataFrame:
@@ -175,6 +200,21 @@ class Timeline:
         from kperfir.export import write_file
 
         write_file([self], Path(path), "pftrace")
+
+    def to_html(self, path: Path | str) -> None:
+        """Write the page of ``kperfir report --html``.
+
+        Raises:
+            ExportError: ``write-failed``.
+        """
+        from kperfir.report.html import write_page
+
+        write_page(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        from kperfir.report.notebook import overview
+
+        return overview(self)
 
     @cached_property
     def _decoded(self) -> list[DecodedLaunch]:

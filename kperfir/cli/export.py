@@ -23,7 +23,8 @@ def command(files: tuple[Path, ...], out: Path | None, format_name: str | None) 
     """Write captures in a format that other tools read.
 
     .pftrace opens in Perfetto (https://ui.perfetto.dev), .json in Perfetto and Chrome, .speedscope.json in speedscope,
-    .csv and .parquet hold the table of spans. Several FILEs make one export. Without -o the export goes to stdout.
+    .pprof in pprof, .csv and .parquet hold the table of spans. Several FILEs make one export. Without -o the export
+    goes to stdout.
     """
     from kperfir.export import format_of, write, write_file
     from kperfir.timeline import load, without_repeats

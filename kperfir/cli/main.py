@@ -31,6 +31,8 @@ VERBS = {
     "compare": "Show which regions changed between two captures.",
     "advise": "Say what to change in a kernel, and what it should gain.",
     "export": "Write a capture for Perfetto, Chrome, or as a table.",
+    "merge": "Write captures of several processes on one time axis.",
+    "view": "Open a trace or a capture in Perfetto's own UI, offline.",
     "inspect": "Show what a .kpf file holds.",
     "run": "Run a script with its Triton kernels profiled.",
     "bundle": "Compile kernels here, to run where there is a GPU and no compiler.",

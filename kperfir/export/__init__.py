@@ -26,6 +26,7 @@ FORMATS = {
     "csv": "csv",
     "parquet": "parquet",
     "speedscope": "speedscope",
+    "pprof": "pprof",
 }
 _SPEEDSCOPE = ".speedscope.json"  # As its own tools name such files.
 

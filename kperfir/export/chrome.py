@@ -46,16 +46,17 @@ def _event_chunks(timelines: Sequence[Timeline]) -> Iterator[list[str]]:
             process = processes + sm_number
             thread = threads + np.arange(len(lanes))
             processes, threads = int(process.max()), threads + len(lanes)
-            yield _track_events(drawing, process, thread)
+            label = f"{timeline.placement.label} · " if timeline.placement else ""
+            yield _track_events(drawing, label, process, thread)
             yield from _slice_events(drawing, process, thread, arrows)
             arrows += len(drawing.flows)
 
 
-def _track_events(drawing: LaunchDrawing, process: np.ndarray, thread: np.ndarray) -> list[str]:
+def _track_events(drawing: LaunchDrawing, label: str, process: np.ndarray, thread: np.ndarray) -> list[str]:
     """Names and order of the processes (SMs) and threads (lanes)."""
     launch = drawing.launch
     simulated = " (simulated)" if launch["simulated"] else ""
-    title = f"{launch['kernel']} launch {launch['launch']} on {launch['chip']}{simulated}"
+    title = f"{label}{launch['kernel']} launch {launch['launch']} on {launch['chip']}{simulated}"
     events = []
     for lane, row in enumerate(drawing.lanes.lanes.itertuples(index=False)):
         place = {"ph": "M", "pid": int(process[lane]), "tid": int(thread[lane])}

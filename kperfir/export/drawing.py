@@ -1,6 +1,7 @@
 """What a timeline looks like when it is drawn, whatever the format: lanes, CTA slices, nesting, one time axis.
 
-Launches are timed from their own start; here they are put one behind the other. A launch has rows: first the CTA slice
+Launches are timed from their own start; here they are put one behind the other, or where the timeline's placement says
+that they belong (`kperfir merge`). A launch has rows: first the CTA slice
 of each warp (`LaunchLanes.roots`), then the spans, which nest below.
 """
 
@@ -68,13 +69,15 @@ class LaunchDrawing:
 def launch_drawings(timeline: Timeline) -> Iterator[LaunchDrawing]:
     """Draw the launches one at a time, in order."""
     free_ns = 0
+    placement = timeline.placement
     for launch in timeline.launches.to_dict("records"):
-        drawing = _draw(timeline, launch, free_ns)
+        placed_ns = placement.start_ns[launch["launch"]] if placement else None
+        drawing = _draw(timeline, launch, free_ns, placed_ns)
         yield drawing
         free_ns = drawing.extent_ns[1] + LAUNCH_GAP_NS
 
 
-def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDrawing:
+def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int, placed_ns: int | None) -> LaunchDrawing:
     spans, tracks = launch_rows(timeline, launch["launch"])
     lanes = lanes_of(spans, tracks)
     roots = lanes.roots
@@ -82,7 +85,7 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int) -> LaunchDra
     span_start, span_end = whole_ns(spans)
     start, end = np.r_[roots["start_ns"].to_numpy(), span_start], np.r_[roots["end_ns"].to_numpy(), span_end]
     # A fitted time may lie a little before the launch's zero; nothing may lie before the axis' zero.
-    offset_ns = free_ns - min(0, int(start.min(initial=0)))
+    offset_ns = free_ns - min(0, int(start.min(initial=0))) if placed_ns is None else placed_ns
 
     parent = spans["parent"].to_numpy()
     first_row = int(spans.index[0]) if len(spans) else 0

@@ -198,7 +198,8 @@ def _capture_name(timeline: Timeline) -> str:
     where = " ".join(
         f"{key} {timeline.metadata[key]}" for key in ("host", "pid", "rank") if timeline.metadata.get(key) is not None
     )
-    return f"kperfir: {chips}{simulated}" + (f" · {where}" if where else "")
+    label = f"{timeline.placement.label} · " if timeline.placement else ""
+    return f"{label}kperfir: {chips}{simulated}" + (f" · {where}" if where else "")
 
 
 def _category_iids(column: pd.Series) -> NDArray[np.int64]:

@@ -38,6 +38,7 @@ class CaptureShape:
     specialised: bool = False
     seed: int = 0
     simulated: bool = True
+    timer_ns: int = 5_000_000
 
 
 def matmul_plan(shape: CaptureShape) -> Plan:
@@ -75,7 +76,7 @@ def run_launch(
             sm=sm,
             start_clock=free_at[sm] + 1_000_003 * sm,
             clock_hz=CLOCK_HZ,
-            start_ns=5_000_000 + int(free_at[sm] * 1e9 / CLOCK_HZ),
+            start_ns=shape.timer_ns + int(free_at[sm] * 1e9 / CLOCK_HZ),
             skew=12,
         )
         run = run_cta(plan, layout, rng, setting)

@@ -51,6 +51,7 @@ class ToyTimeline:
     launches: pd.DataFrame
     metadata: dict[str, object]
     notes: list[str] = field(default_factory=list)
+    placement: None = None
 
     @property
     def flows(self) -> pd.DataFrame:

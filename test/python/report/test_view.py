@@ -1,0 +1,97 @@
+"""`kperfir view`: Perfetto's UI shows a capture, from this machine alone; and the server hands out nothing else."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from kperfir.cli.main import main
+from kperfir.report.perfetto_ui import HOST, Server, find_ui, trace_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@contextmanager
+def serving(trace: Path) -> Iterator[str]:
+    """The address of a server that answers."""
+    with Server(find_ui(), trace) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        try:
+            yield server.address
+        finally:
+            server.close()
+            thread.join()
+
+
+def get(address: str, path: str, host: str | None = None) -> tuple[int, bytes]:
+    port = urlsplit(address).port
+    connection = http.client.HTTPConnection(HOST, port, timeout=30)
+    connection.request("GET", path, headers={"Host": host or f"{HOST}:{port}"})
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    return response.status, content
+
+
+def test_perfetto_shows_a_capture_and_asks_no_other_machine(browser: Browser, capture: Path) -> None:
+    with trace_of(capture) as trace, serving(trace) as address:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        answered: list[str] = []
+        page.on("response", lambda response: answered.append(response.url))
+        refused: list[str | None] = []
+        page.on("requestfailed", lambda request: refused.append(request.failure))
+        page.goto(address)
+        page.wait_for_selector("text=launch 1: matmul_kernel", timeout=120_000)
+        here = address.partition("/#")[0]
+        assert [url for url in answered if not url.startswith((here, "data:", "blob:"))] == []
+        assert {why for why in refused if why != "net::ERR_ABORTED"} <= {"csp"}
+        page.close()
+    assert not trace.exists()
+
+
+def test_server_hands_out_the_trace_and_the_ui_only(tmp_path: Path) -> None:
+    trace = tmp_path / "x.pftrace"
+    trace.write_bytes(b"trace")
+    (tmp_path / "secret").write_text("secret")
+    with serving(trace) as address:
+        assert get(address, "/trace") == (200, b"trace")
+        status, page = get(address, "/")
+        assert (status, b"Perfetto" in page) == (200, True)
+        for path in (
+            "/../secret",
+            "/%2e%2e/%2e%2e/__init__.py",
+            f"/{tmp_path}/secret",
+            "//etc/passwd",
+            "/nothing",
+            "/v",
+        ):
+            assert get(address, path)[0] == 404
+        assert get(address, "/trace", host="evil.example:80")[0] == 403
+
+
+def test_what_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["view", str(tmp_path / "no.pftrace"), "--no-browser"]) == 2
+    assert "check the path" in capsys.readouterr().err
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["view", str(tmp_path / "no.pftrace"), "--no-browser"]) == 2
+    assert "pip install 'kperfir[view]'" in capsys.readouterr().err
+
+
+def test_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "x.pftrace"
+    trace.write_bytes(b"")
+    with Server(find_ui(), trace) as server:
+        port = str(urlsplit(server.address).port)
+        assert main(["view", str(trace), "--port", port, "--no-browser"]) == 2
+    assert "choose another --port" in capsys.readouterr().err
