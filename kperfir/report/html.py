@@ -15,10 +15,11 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from kperfir.analysis.registry import ANALYSES
 from kperfir.errors import ExportError
 from kperfir.export.drawing import launch_drawings
-from kperfir.report.heat import source_heat
-from kperfir.report.model import Request, build
+from kperfir.report.code import annotated_sources
+from kperfir.report.model import Request, build, records
 from kperfir.report.spans import RegionTable, pack_launch
 
 if TYPE_CHECKING:
@@ -87,10 +88,29 @@ def page(timeline: Timeline, kernels: tuple[str, ...] | None = None) -> str:
         "device": _device(timeline),
         "regions": regions.listed,
         "timeline": launches,
-        "overlap": [],
-        "sources": source_heat(timeline, report["kernels"]),
+        "overlap": _overlap(timeline, shown),
+        "waves": records(ANALYSES["waves"].run(timeline)),
+        "sources": annotated_sources(timeline, [kernel["kernel"] for kernel in report["kernels"]]),
     }
     return _document(data, payloads)
+
+
+def _overlap(timeline: Timeline, shown: set[str]) -> list[dict[str, Any]]:
+    """For each kernel: ``activities``, their ``cycles`` and ``alone``, and ``shares``, a row per activity."""
+    table = ANALYSES["overlap"].run(timeline)
+    found = []
+    for kernel, rows in table[table["kernel"].isin(shown)].groupby("kernel", sort=False):
+        names = rows["activity"].tolist()
+        found.append(
+            {
+                "kernel": str(kernel),
+                "activities": names,
+                "cycles": rows["cycles"].astype(int).tolist(),
+                "alone": rows["alone"].tolist(),
+                "shares": rows[names].fillna(0.0).to_numpy().tolist(),
+            }
+        )
+    return found
 
 
 def _device(timeline: Timeline) -> dict[str, Any]:

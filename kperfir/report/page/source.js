@@ -20,15 +20,15 @@ function markLine(id) {
 function showSource() {
   const section = $("source");
   section.append(make("p", { class: "dim" },
-    "Heat is self time: what the warps spent in the regions of a line, without regions nested inside, as a share of the CTAs’ time."));
+    "Heat is self time: what the warps spent in the regions of a line, without regions nested inside, as a share of the kernel’s time."));
   data.sources.forEach((source, number) => {
     section.append(make("h3", {}, `${source.kernel} · ${source.file}`));
     if (source.missing) section.append(make("p", { class: "badge" }, `No source text: ${source.missing}. Lines and figures are as recorded.`));
     if (source.changed) {
       section.append(make("p", { class: "badge" }, `The file was changed on ${source.changed}, after the capture: lines may have moved.`));
     }
-    const most = Math.max(...source.lines.map((line) => line.self_share ?? 0), 1e-9);
-    const rows = [make("div", { class: "row dim" }, make("span", {}, "self"), make("span", {}, "wait"), make("span", {}, "line"), make("code", {}))];
+    const most = Math.max(...source.lines.map((line) => line.heat ?? 0), 1e-9);
+    const rows = [make("div", { class: "row dim" }, make("span", {}, "heat"), make("span", {}, "wait"), make("span", {}, "line"), make("code", {}))];
     source.lines.forEach((line, i) => {
       const before = source.lines[i - 1];
       if (before && line.line > before.line + 1) rows.push(make("div", { class: "gap" }, "⋯"));
@@ -39,15 +39,15 @@ function showSource() {
 }
 
 function sourceRow(number, line, most) {
-  const hot = line.self_share !== null;
-  const text = line.text || (hot ? `(${line.kinds.join(", ")})` : "");
+  const hot = line.heat !== null;
+  const text = line.text || (hot ? `(${line.kinds})` : "");
   const row = make("div", { class: "row", id: `line-${number}-${line.line}` },
-    make("span", {}, hot ? percent(line.self_share) : ""),
-    make("span", {}, line.wait_share ? percent(line.wait_share) : ""),
+    make("span", {}, hot ? percent(line.heat) : ""),
+    make("span", {}, line.wait ? percent(line.wait) : ""),
     make("span", {}, line.line), make("code", {}, text || " "));
   if (hot) {
-    row.title = `${line.kinds.join(", ")}: ${plural(line.count, "execution")}`;
-    row.style.background = `rgba(var(--heat), ${(0.5 * line.self_share) / most})`;
+    row.title = `${line.kinds}: ${plural(line.count, "execution")}`;
+    row.style.background = `rgba(var(--heat), ${(0.5 * line.heat) / most})`;
   }
   return row;
 }

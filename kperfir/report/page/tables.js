@@ -41,7 +41,27 @@ function figureText({ name, value, unit }) {
 }
 
 function showOverlap() {
-  $("overlap").hidden = !data.overlap.length;
+  const section = $("overlap");
+  const matrices = data.overlap.filter(({ activities }) => activities.length > 1);
+  section.hidden = !matrices.length;
+  section.append(make("p", { class: "dim" },
+    "The part of the time of the row’s work in which the column’s was under way too, in any warp of the CTA. In flight: from the " +
+    "issue of asynchronous work to the end of the wait for it. Alone: nothing else was done meanwhile."));
+  for (const { kernel, activities, cycles, alone, shares } of matrices) {
+    const head = ["", "cycles", "alone", ...activities].map((title, i) => make("th", { class: i ? "" : "name", scope: "col" }, title));
+    const rows = activities.map((activity, i) => make("tr", {},
+      make("td", { class: "name" }, swatch(activity.replace(" in flight", "")), activity),
+      make("td", {}, whole(cycles[i])), make("td", {}, percent(alone[i])),
+      ...shares[i].map((share, j) => overlapCell(share, [activity, activities[j]], i === j))));
+    section.append(make("h3", {}, kernel), make("div", { class: "scroll" },
+      make("table", { class: "matrix" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))));
+  }
+}
+
+function overlapCell(share, [row, column], same) {
+  const cell = make("td", { title: `${percent(share)} of the time of ${row}, ${column} was under way` }, same ? "" : percent(share));
+  if (!same) cell.style.background = `color-mix(in srgb, var(--accent) ${(45 * share).toFixed(1)}%, transparent)`;
+  return cell;
 }
 
 function showNotes() {
@@ -164,11 +184,19 @@ function showOccupancy() {
       const most = Math.max(...sms.map((sm) => sm.cycles), 1);
       const mean = sms.reduce((sum, sm) => sum + sm.mean_resident, 0) / sms.length;
       const bars = sms.map((sm) => smBar(sm, most));
-      const label = `${plural(sms.length, "SM")}; ${mean.toFixed(2)} CTAs on an SM at a time`;
+      const label = `${plural(sms.length, "SM")} with a CTA, ${mean.toFixed(2)} CTAs on one at a time${describeWaves(launch.launch)}`;
       section.append(make("h3", {}, `${kernel.kernel}, launch ${launch.launch}`), make("p", { class: "dim" }, label),
         make("div", { class: "sms", role: "img", "aria-label": label }, ...bars));
     }
   }
+}
+
+function describeWaves(launch) {
+  const found = data.waves.find((row) => row.launch === launch);
+  if (!found) return "";
+  return `; of ${plural(found.sms, "SM")}, with room for ${plural(found.ctas_per_sm, "CTA")} each: ${found.waves.toFixed(2)} waves, ` +
+    `${percent(found.sm_busy)} of all SMs’ time busy, busiest SM ${found.imbalance.toFixed(2)} times the mean, ` +
+    `${percent(found.tail_share)} idle behind an SM’s last CTA`;
 }
 
 function smBar(sm, most) {

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import kperfir
+from kperfir.analysis.registry import ANALYSES
 from kperfir.cli.main import main
 from support.page import Opened
 from support.synthetic import CaptureShape, write_matmul_capture
@@ -38,6 +39,22 @@ def test_table_has_the_rows_of_the_report(open_page: Open, report: Path, capture
     opened.page.click("#summary th button:text('count')")
     counts = [row[1] for row in opened.table("#summary tr[data-region]")]
     assert counts == [f"{count:,}" for count in sorted(summary["count"], reverse=True)]
+
+
+def test_overlap_heat_and_waves_are_those_of_the_analyses(open_page: Open, report: Path, capture: Path) -> None:
+    opened = open_page(report)
+    timeline = kperfir.load(capture)
+    overlap = ANALYSES["overlap"].run(timeline)
+    shown = opened.table("#overlap tbody tr")
+    assert [row[0] for row in shown] == overlap["activity"].tolist()
+    assert [row[1] for row in shown] == [f"{cycles:,}" for cycles in overlap["cycles"]]
+    row, column = 0, overlap["activity"].tolist().index("dot")
+    assert shown[row][3 + column] == f"{100 * overlap['dot'].iloc[row]:.1f} %"
+    waves = ANALYSES["waves"].run(timeline)
+    assert opened.page.inner_text("#occupancy").count(f"{waves['waves'].iloc[0]:.2f} waves") == 2
+    heat = ANALYSES["heat"].run(timeline).set_index("line")["heat"]
+    lines = opened.page.locator(".code .row:not(.dim) span:first-child").all_inner_texts()
+    assert lines == [f"{100 * heat[line]:.1f} %" for line in sorted(heat.index)]
 
 
 def test_spans_on_the_page_are_those_of_the_timeline(open_page: Open, report: Path, capture: Path) -> None:
