@@ -6,17 +6,21 @@ they make of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kperfir.advice.finding import Place
+from kperfir.advice.loops import LoopView, loop_views
+from kperfir.analysis.models import swp_model
 from kperfir.analysis.occupancy import cta_cycles
+from kperfir.analysis.registry import slots_of
+from kperfir.analysis.waves import waves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
 
@@ -35,6 +39,7 @@ class Case:
         facts: Of the compilation (num_warps, num_stages, shared_bytes, constants, ...); empty if not known.
         launch_facts: Of its first launch (ctas_per_sm); empty if not known.
         sms: SMs of the device; 0 if not known.
+        slots: By launch and flow, buffers that go round between warps.
     """
 
     kernel: str
@@ -44,6 +49,7 @@ class Case:
     facts: dict[str, Any]
     launch_facts: dict[str, Any]
     sms: int = 0
+    slots: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @cached_property
     def ctas(self) -> pd.DataFrame:
@@ -55,6 +61,30 @@ class Case:
     def cta_cycles(self) -> float:
         """Mean time of a CTA."""
         return float(self.ctas["cycles"].mean())
+
+    @cached_property
+    def loops(self) -> tuple[LoopView, ...]:
+        """Its loops, by loop and role."""
+        return loop_views(self.spans)
+
+    @cached_property
+    def pipelines(self) -> pd.DataFrame:
+        """Loops that wait for asynchronous copies, as `kperfir.analysis.models.swp_model`."""
+        return swp_model(self.spans, self.flows, self.slots)
+
+    @cached_property
+    def waves(self) -> pd.Series:
+        """Of its longest launch, as `kperfir.analysis.waves`."""
+        held = int(self.launch_facts.get("ctas_per_sm") or 0)
+        table = waves(self.spans, self.launches, self.sms, dict.fromkeys(self.launches["launch"].tolist(), held))
+        longest = self.ctas.groupby("launch")["end_cycles"].max() - self.ctas.groupby("launch")["start_cycles"].min()
+        return table.set_index("launch").loc[longest.idxmax()]
+
+    def constant(self, value: int) -> str:
+        """Name of the only constexpr that is this number; empty if none or several are."""
+        constants = self.facts.get("constants", {})
+        names = [name for name, found in constants.items() if found == value and not isinstance(found, bool)]
+        return names[0] if len(names) == 1 else ""
 
     @property
     def warp_cycles(self) -> float:
@@ -114,5 +144,6 @@ def _case(
     facts = dict(record.kernel.facts) if record else {}
     process = record.capture.process if record else {}
     return Case(
-        kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0)
-    )
+        kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0),
+        slots_of(timeline),
+    )  # fmt: skip

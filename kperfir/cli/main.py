@@ -30,6 +30,7 @@ VERBS = {
     "report": "Show where the time goes, per region and source line.",
     "compare": "Show which regions changed between two captures.",
     "advise": "Say what to change in a kernel, and what it should gain.",
+    "whatif": "Run a script with a change to its kernels, and see what it gains.",
     "export": "Write a capture for Perfetto, Chrome, or as a table.",
     "merge": "Write captures of several processes on one time axis.",
     "view": "Open a trace or a capture in Perfetto's own UI, offline.",

@@ -94,7 +94,7 @@ class HandMade:
 def hand_made(
     warps: Sequence[Warp], *, arrows: Sequence[tuple[str, str]] = (), cycles: int = 0, ctas_total: int = 0,
     sm_count: int = 0, facts: dict[str, Any] | None = None, launch_facts: dict[str, Any] | None = None,
-    kernel: str = "k",
+    kernel: str = "k", buffers: int = 0,
 ) -> HandMade:  # fmt: skip
     """A timeline of one kernel.
 
@@ -105,6 +105,7 @@ def hand_made(
         ctas_total: CTAs of the grid; as many as recorded if 0.
         sm_count, facts, launch_facts: What the capture says of device, kernel and launch.
         kernel: Its name.
+        buffers: That go round between the warps that `arrows` tie.
     """
     ordered = sorted(warps, key=lambda warp: (warp.launch, warp.cta, warp.warp))
     rows: list[dict[str, Any]] = []
@@ -117,8 +118,10 @@ def hand_made(
     spans["region"] = [regions[key] for key in zip(spans["name"], spans["kind"], strict=True)]
     spans = spans.astype(SPAN_DTYPES)
     launches = _launches(spans, kernel, cycles, ctas_total)
+    between = [SimpleNamespace(id=0, slots=buffers, via="mbarrier")] if buffers else []
     record = SimpleNamespace(
-        kernel=SimpleNamespace(name=kernel, facts=facts or {}), facts=launch_facts or {},
+        kernel=SimpleNamespace(name=kernel, facts=facts or {}, layout=SimpleNamespace(flows=between)),
+        facts=launch_facts or {},
         capture=SimpleNamespace(process={"sm_count": sm_count}),
     )  # fmt: skip
     flows = _flows(spans, [(row_of[source], row_of[target]) for source, target in arrows])

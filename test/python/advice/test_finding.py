@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
 from kperfir.advice.finding import ADVICE_VERSION, Advice, Change, Figure, Finding, Place
+from kperfir.advice.registry import RULES
 
 FIELDS = ["rule", "kernel", "title", "places", "figures", "speedup", "bound", "basis", "change", "verify"]
 
@@ -45,3 +47,9 @@ def test_figure_is_found_by_name() -> None:
     assert finding().figure("wait_share") == 0.25
     with pytest.raises(KeyError):
         finding().figure("nothing")
+
+
+def test_every_rule_is_named_after_its_findings_and_tested() -> None:
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    for rule in RULES:
+        assert tests.count(f'"{rule}"') >= 2, f"{rule} needs a test in which it applies and one in which it does not"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kperfir.advice.advise import advise
+from support.fired import fired
 from support.hand_made import Warp, at, hand_made, loop
 
 
@@ -16,7 +16,7 @@ def conversion(cycles: int, *, in_loop: bool = True):
 
 def test_conversions_in_a_loop_are_found() -> None:
     # 10 x 20 of 1000 cycles are 20 %. CTAs are there for 1000 of 1250 cycles: 1 / (1 - 0.8 * 0.2) and half of it.
-    (finding,) = [f for f in advise(conversion(20)).findings if f.rule == "convert-layout"]
+    (finding,) = fired(conversion(20), "convert-layout")
     assert finding.figure("convert_share") == pytest.approx(0.2)
     assert finding.bound == pytest.approx(1 / 0.84)
     assert finding.speedup == pytest.approx(1 / 0.92)
@@ -26,4 +26,4 @@ def test_conversions_in_a_loop_are_found() -> None:
 
 @pytest.mark.parametrize("timeline", [conversion(2), conversion(0, in_loop=False)], ids=["short", "none"])
 def test_conversions_that_cost_little_are_not(timeline) -> None:
-    assert not [f for f in advise(timeline).findings if f.rule == "convert-layout"]
+    assert not fired(timeline, "convert-layout")

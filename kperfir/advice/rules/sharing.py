@@ -1,0 +1,238 @@
+"""Advice on what warps share: barriers, reductions, atomics, matrix units, and what an iteration costs at least."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kperfir.advice.finding import Change, Figure, Finding
+from kperfir.advice.loops import inside_loops
+from kperfir.analysis.bubbles import IDLE_CYCLES
+from kperfir.analysis.wait_time import WAIT_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from kperfir.advice.case import Case
+
+LEAST_SHARE = 0.03
+LEAST_FIXED = 0.1
+LEAST_TRIPS = 4
+PRODUCTS = ("dot", "wgmma", "tcgen05")
+_COMPARE = "kperfir compare before.kpf after.kpf"
+_STEPS = ("BK", "BLOCK_K", "BLOCK_SIZE_K", "BLOCK_N", "BLOCK", "BLOCK_SIZE")
+
+
+def balance_warps(case: Case) -> Iterator[Finding]:
+    """Warps that come to a barrier early and wait for those with more to do.
+
+    Were the work divided evenly, they would meet at the mean arrival: expected saves max - mean of each meeting, bound
+    max - min.
+    """
+    meetings = _meetings(case.spans)
+    if meetings.empty:
+        return
+    ctas = len(case.ctas)
+    late = float((meetings["last"] - meetings["mean"]).sum()) / ctas / case.cta_cycles
+    if late < LEAST_SHARE:
+        return
+    most = float((meetings["last"] - meetings["first"]).sum()) / ctas / case.cta_cycles
+    slowest = int(meetings.groupby("slowest")["late"].sum().idxmax())
+    yield Finding(
+        rule="balance-warps",
+        kernel=case.kernel,
+        title=f"warps wait at barriers for warp {slowest}: work is unevenly divided",
+        places=case.places(case.spans[case.spans["kind"] == "barrier"]),
+        figures=(
+            Figure("late_share", late, "share"),
+            Figure("meetings", len(meetings) / ctas, "count"),
+            Figure("slowest_warp", slowest, "count"),
+        ),
+        speedup=case.speedup(late),
+        bound=case.speedup(most),
+        basis="expected: all arrive at the mean time; bound: at the time of the first",
+        change=Change(
+            "divide the work evenly among warps (a layout that spreads rows, no branch on the warp or on masked "
+            "rows), or "
+            "move the barrier to where the early warps have something left to do"
+        ),
+        verify=_COMPARE,
+    )
+
+
+def fewer_barriers(case: Case) -> Iterator[Finding]:
+    """Barriers in loops that cost time though all warps arrive together. Expected: half of them go, bound: all."""
+    rows = case.spans[(case.spans["kind"] == "barrier").to_numpy() & inside_loops(case.spans)]
+    if rows.empty:
+        return
+    share = float(np.minimum(rows["duration_cycles"], 2 * IDLE_CYCLES).sum()) / case.warp_cycles
+    if share < LEAST_SHARE:
+        return
+    yield Finding(
+        rule="fewer-barriers",
+        kernel=case.kernel,
+        title=f"barriers inside loops take {share:.0%} of the time beyond waiting for others",
+        places=case.places(rows),
+        figures=(Figure("barrier_share", share, "share"), Figure("barriers", len(rows), "count")),
+        speedup=case.speedup(share / 2),
+        bound=case.speedup(share),
+        basis="expected: half of the barriers go; bound: all",
+        change=Change(
+            "use two buffers in turn so that one barrier per iteration is enough, or let warps work on data of their "
+            "own"
+        ),
+        verify=_COMPARE,
+    )
+
+
+def bigger_step(case: Case) -> Iterator[Finding]:
+    """Iterations much of which takes as long whatever the tile: waits, and control and addresses between regions.
+
+    fixed = min(duration, 2 * `IDLE_CYCLES`) of each wait, and in loops that reduce nothing what no region takes (else
+    that is arithmetic on the tile). With steps of twice the size there are half as many: expected saves half of it,
+    bound half of all but the products.
+    """
+    for view in case.loops:
+        waits = view.kinds(*WAIT_KINDS)
+        if not len(waits) or view.kinds(*PRODUCTS, "load", "async_copy").empty or view.trips < LEAST_TRIPS:
+            continue
+        fixed = float(np.minimum(waits["duration_cycles"], 2 * IDLE_CYCLES).sum()) / len(view.rows)
+        fixed += view.self_cycles if view.kinds("reduce", "scan").empty else 0.0
+        if fixed < LEAST_FIXED * view.iteration_cycles:
+            continue
+        share = view.trips / case.cta_cycles
+        settings = _twice(case)
+        yield Finding(
+            rule="bigger-step",
+            kernel=case.kernel,
+            title=f"{fixed / view.iteration_cycles:.0%} of an iteration of {view.name} does not depend on the tile",
+            places=case.places(waits),
+            figures=(
+                Figure("iteration_cycles", view.iteration_cycles, "cycles"),
+                Figure("fixed_cycles", fixed, "cycles"),
+                Figure("iterations", view.trips, "count"),
+            ),
+            speedup=case.speedup(fixed / 2 * share),
+            bound=case.speedup((view.iteration_cycles - view.cycles(*PRODUCTS)) / 2 * share),
+            basis="expected: half as many iterations, so half of that; bound: half of all but the products",
+            change=Change(
+                "take steps of twice the size" + "".join(f": {k}={v}" for k, v in settings.items()), settings
+            ),
+            verify="kperfir whatif " + " ".join(f"--set {k}={v}" for k, v in settings.items()) + " SCRIPT"
+            if settings
+            else _COMPARE,
+        )
+
+
+def reduce_after_loop(case: Case) -> Iterator[Finding]:
+    """Reductions across threads in each iteration of a loop without products: one after the loop is enough.
+
+    Expected: all but one of n go; bound: all.
+    """
+    for view in case.loops:
+        reductions = view.kinds("reduce")
+        share = view.cycles("reduce") * view.trips / case.cta_cycles
+        if not view.kinds("dot", "wgmma", "tcgen05").empty or share < LEAST_SHARE or view.trips < 2:
+            continue
+        yield Finding(
+            rule="reduce-after-loop",
+            kernel=case.kernel,
+            title=f"each iteration of {view.name} reduces across threads, {share:.0%} of the time",
+            places=case.places(reductions),
+            figures=(Figure("reduce_share", share, "share"), Figure("iterations", view.trips, "count")),
+            speedup=case.speedup(share * (1 - 1 / view.trips)),
+            bound=case.speedup(share),
+            basis="expected: one reduction instead of one per iteration; bound: none",
+            change=Change("accumulate a tile element by element in the loop, and reduce it once after the loop"),
+            verify=_COMPARE,
+        )
+
+
+def spread_atomics(case: Case) -> Iterator[Finding]:
+    """Atomics that take longer than they do undisturbed: lanes and CTAs meet at the same addresses.
+
+    Undisturbed is the least that was seen. Expected: all take that; bound: they take nothing.
+    """
+    rows = case.spans[case.spans["kind"] == "atomic"]
+    share = float(rows["duration_cycles"].sum()) / case.warp_cycles if len(rows) else 0.0
+    if share < LEAST_SHARE:
+        return
+    least = rows.groupby("name", observed=True)["duration_cycles"].transform("min")
+    crowded = float((rows["duration_cycles"] - least).sum()) / case.warp_cycles
+    yield Finding(
+        rule="spread-atomics",
+        kernel=case.kernel,
+        title=f"atomics take {share:.0%} of the time, {crowded:.0%} of it in a queue behind others",
+        places=case.places(rows),
+        figures=(
+            Figure("atomic_share", share, "share"),
+            Figure("queue_share", crowded, "share"),
+            Figure("atomics", len(rows), "count"),
+        ),
+        speedup=case.speedup(crowded),
+        bound=case.speedup(share),
+        basis="expected: each takes what the fastest took; bound: nothing",
+        change=Change(
+            "reduce in the CTA first and do one atomic per CTA, or spread the targets (a copy per SM, summed "
+            "afterwards)"
+        ),
+        verify=_COMPARE,
+    )
+
+
+def overlap_products(case: Case) -> Iterator[Finding]:
+    """Loops that wait for each asynchronous product before they go on with other work, one group of warps to an SM.
+
+    P is the time in products and waits for them, C that of the rest of the iteration's work. Overlapped, max(P, C) is
+    left: bound saves min(P, C), expected half of that, as the first and the last part of each have no partner.
+    """
+    roles = [view.role for view in case.loops if not view.kinds("wgmma", "wgmma_wait").empty]
+    if len(set(roles)) != 1 or int(case.waves["ctas_per_sm"]) > 1:
+        return
+    for view in case.loops:
+        products = view.cycles("wgmma", "wgmma_wait")
+        waits = view.cycles(*(kind for kind in WAIT_KINDS if kind != "wgmma_wait"))
+        other = view.iteration_cycles - products - waits
+        saved = min(products, other) * view.trips / case.cta_cycles
+        if view.kinds("reduce", "convert_layout").empty or not products or saved < 2 * LEAST_SHARE:
+            continue
+        yield Finding(
+            rule="overlap-products",
+            kernel=case.kernel,
+            title=f"products of {view.name} run while nothing else does",
+            places=case.places(view.kinds("wgmma", "wgmma_wait")),
+            figures=(
+                Figure("iteration_cycles", view.iteration_cycles, "cycles"),
+                Figure("product_cycles", products, "cycles"),
+                Figure("other_cycles", other, "cycles"),
+            ),
+            speedup=case.speedup(saved / 2),
+            bound=case.speedup(saved),
+            basis="bound: products and other work overlap fully; expected: half of the shorter of the two",
+            change=Change(
+                "keep a product under way while other work runs: two groups of consumer warps that take turns, or an "
+                "asynchronous wgmma whose wait comes after the softmax of the tile before"
+            ),
+            verify=_COMPARE,
+        )
+
+
+def _meetings(spans: pd.DataFrame) -> pd.DataFrame:
+    """When the warps of a role came to each execution of a barrier: ``first, mean, last, late, slowest``."""
+    rows = spans[spans["kind"] == "barrier"]
+    keys = ["launch", "cta", "role", "name"]
+    turn = rows.groupby([*keys, "warp"], observed=True, sort=False).cumcount()
+    groups = rows.assign(turn=turn).groupby([*keys, "turn"], observed=True, sort=False)
+    table = groups["start_cycles"].agg(first="min", mean="mean", last="max", warps="size")
+    table["slowest"] = rows["warp"].reindex(groups["start_cycles"].idxmax().to_numpy()).to_numpy()
+    table["late"] = table["last"] - table["mean"]
+    return table[table["warps"] > 1].reset_index(drop=True)
+
+
+def _twice(case: Case) -> dict[str, Any]:
+    constants = case.facts.get("constants", {})
+    name = next((name for name in _STEPS if isinstance(constants.get(name), int)), "")
+    return {name: 2 * constants[name]} if name else {}

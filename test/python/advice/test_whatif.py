@@ -1,0 +1,81 @@
+"""Trying a change: how a launch is changed, and what is said of two captures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kperfir.advice.finding import Change, Finding
+from kperfir.advice.rerun import changed
+from kperfir.advice.whatif import Outcome, _most_promising, compare
+from kperfir.capture.writer import CaptureWriter, LaunchInfo
+from kperfir.errors import UsageError
+from kperfir.timeline import Timeline, load
+from support.synthetic import CaptureShape, describe_process, matmul_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "settings", "expected"),
+    [
+        ((1, 2), {"B": 4}, {"B": 8}, ((1, 2), {"B": 8})),
+        ((1, 2, 4), {}, {"B": 8}, ((1, 2, 8), {})),
+        ((1, 2), {"B": 4}, {"num_stages": 3}, ((1, 2), {"B": 4, "num_stages": 3})),
+        ((1, 2), {"B": 4, "num_warps": 4}, {"num_warps": 8, "B": 2}, ((1, 2), {"B": 2, "num_warps": 8})),
+        ((1, 2), {"B": 4}, {"nothing": 3}, ((1, 2), {"B": 4})),
+    ],
+    ids=["keyword", "positional", "option", "both", "unknown"],
+)
+def test_launch_is_changed(args: Any, kwargs: Any, settings: Any, expected: Any) -> None:
+    assert changed(["x", "y", "B"], settings, args, kwargs) == expected
+
+
+def capture(path: Path, cycles: int, facts: dict[str, Any]) -> Timeline:
+    shape = CaptureShape()
+    with CaptureWriter(path, describe_process(shape)) as writer:
+        layout = matmul_plan(shape).layout(strategy="saturate", words_per_warp=8)
+        kernel = writer.add_kernel(layout.text, facts)
+        for _ in range(2):
+            writer.add_launch(kernel, LaunchInfo((1, 1, 1), cycles=cycles), bytes(layout.cta_bytes))
+    return load(path)
+
+
+def finding(rule: str, speedup: float, settings: dict[str, Any]) -> Finding:
+    return Finding(rule, "matmul_kernel", "", (), (), speedup, 2.0, "", Change("", settings), "")
+
+
+def test_outcome_sets_achieved_against_expected(tmp_path: Path) -> None:
+    before = capture(tmp_path / "a.kpf", 300, {"num_stages": 2})
+    after = capture(tmp_path / "b.kpf", 200, {"num_stages": 3})
+    told = (finding("other", 1.9, {"num_stages": 4}), finding("deepen-pipeline", 1.8, {"num_stages": 3}))
+    (outcome,) = compare(before, after, {"num_stages": 3}, told)
+    assert (outcome.before_cycles, outcome.after_cycles) == (600, 400)
+    assert outcome.achieved == 1.5
+    assert (outcome.rule, outcome.expected, outcome.bound) == ("deepen-pipeline", 1.8, 2.0)
+    assert outcome.error == pytest.approx(0.2)
+    (outcome,) = compare(before, after, {"num_stages": 3}, ())
+    assert (outcome.rule, outcome.expected, outcome.error) == ("", None, None)
+
+
+def test_setting_that_no_kernel_took_is_an_error(tmp_path: Path) -> None:
+    before = capture(tmp_path / "a.kpf", 300, {"num_stages": 2, "constants": {"BK": 32}})
+    assert compare(before, before, {"BK": 32}, ())[0].achieved == 1
+    with pytest.raises(UsageError) as raised:
+        compare(before, before, {"num_stages": 3}, ())
+    assert raised.value.code == "setting-not-taken"
+
+
+def test_without_settings_the_most_promising_finding_with_some_is_tried() -> None:
+    told = (finding("a", 1.2, {"BK": 64}), finding("b", 1.5, {}), finding("c", 1.3, {"num_stages": 3}))
+    assert _most_promising(told) == {"num_stages": 3}
+    with pytest.raises(UsageError, match="nothing-to-try"):
+        _most_promising(told[1:2])
+
+
+def test_json_holds_the_error() -> None:
+    data = Outcome("k", {"S": 2}, 300, 200, 1.5, "r", 1.65, 2.0).to_dict()
+    assert data["error"] == pytest.approx(0.1)
+    assert list(data)[:3] == ["kernel", "settings", "before_cycles"]
