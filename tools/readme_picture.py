@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from kperfir import load
 from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+from kperfir.report.colours import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,16 +33,6 @@ TOP = 62
 AXIS = 44
 LEGEND_COLUMNS = 4
 
-# Okabe and Ito's colours, told apart by colour-blind readers as well. Structure is grey and lies under the work in it.
-COLOURS = {
-    "kernel": "#b9bec6", "prologue": "#c9cdd4", "loop": "#c9cdd4", "epilogue": "#c9cdd4", "iteration": "#d8dbe0",
-    "load": "#0072b2", "async_copy": "#0072b2", "tma": "#0072b2", "store": "#56b4e9", "atomic": "#56b4e9",
-    "async_wait": "#d55e00", "wgmma_wait": "#d55e00", "mbarrier_wait": "#d55e00", "barrier": "#a14600",
-    "dot": "#009e73", "wgmma": "#009e73", "tcgen05": "#009e73",
-    "local_load": "#e69f00", "local_store": "#f0c35a", "convert_layout": "#f0e442",
-    "reduce": "#cc79a7", "scan": "#cc79a7", "compute": "#dbb0c8", "call": "#9a86c0", "user": "#7b5aa6",
-    "mark": "#222222",
-}  # fmt: skip
 STRUCTURE = ("kernel", "prologue", "loop", "epilogue", "iteration")
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f }

@@ -19,6 +19,7 @@ from kperfir.analysis.registry import ANALYSES
 from kperfir.errors import ExportError
 from kperfir.export.drawing import launch_drawings
 from kperfir.report.code import annotated_sources
+from kperfir.report.colours import COLOURS
 from kperfir.report.model import Request, build, records
 from kperfir.report.spans import RegionTable, pack_launch
 
@@ -87,6 +88,7 @@ def page(timeline: Timeline, kernels: tuple[str, ...] | None = None) -> str:
         "report": report,
         "device": _device(timeline),
         "regions": regions.listed,
+        "colours": COLOURS,
         "timeline": launches,
         "overlap": _overlap(timeline, shown),
         "waves": records(ANALYSES["waves"].run(timeline)),

@@ -1,11 +1,5 @@
-// A colour per kind of work: waits warm, memory blue, matrix units green, what only holds other regions grey.
+// A colour per kind of work, from kperfir/report/colours.py; greys of what only holds other regions go with the theme.
 
-const HUES = {
-  load: 205, store: 230, async_copy: 190, tma: 180, local_load: 215, local_store: 240, atomic: 255,
-  async_wait: 8, mbarrier_wait: 18, wgmma_wait: 28, barrier: 350,
-  dot: 140, wgmma: 150, tcgen05: 125, reduce: 285, scan: 300, convert_layout: 265,
-  user: 48, mark: 320, call: 60, compute: 90,
-};
 const GREYS = { cta: 0.1, kernel: 0.16, loop: 0.24, iteration: 0.32, prologue: 0.4, epilogue: 0.4 };
 
 function isDark() {
@@ -15,10 +9,17 @@ function isDark() {
 
 function colourOf(kind) {
   if (kind in GREYS) {
-    const lightness = isDark() ? 18 + 70 * GREYS[kind] : 96 - 60 * GREYS[kind];
-    return `hsl(215 12% ${lightness}%)`;
+    const level = Math.round(2.55 * (isDark() ? 18 + 70 * GREYS[kind] : 96 - 60 * GREYS[kind]));
+    return `#${[level - 4, level, level + 6].map((part) => Math.min(part, 255).toString(16).padStart(2, "0")).join("")}`;
   }
-  return `hsl(${HUES[kind] ?? 90} ${isDark() ? "55% 52%" : "60% 62%"})`;
+  if (kind === "mark" && isDark()) return "#f2f2f2";
+  return data.colours[kind] ?? "#8a8f98";
+}
+
+/** Black or white, whichever can be read on `colour`, which is #rrggbb. */
+function inkOn(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#111111" : "#ffffff";
 }
 
 function swatch(kind) {
@@ -32,10 +33,11 @@ function repaintSwatches() {
   for (const square of document.querySelectorAll(".swatch")) square.style.background = colourOf(square.dataset.kind);
 }
 
-/** What the canvas takes from the style sheet. */
+/** What the canvas takes from the style sheet, and the colours of regions and of text on them. */
 function palette() {
   const style = getComputedStyle(document.documentElement);
   const names = ["back", "panel", "text", "dim", "line", "accent"];
   const colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-  return { ...colours, regions: data.regions.map((region) => colourOf(region.kind)), onSpan: isDark() ? "#fff" : "#111" };
+  const regions = data.regions.map((region) => colourOf(region.kind));
+  return { ...colours, regions, ink: regions.map(inkOn) };
 }

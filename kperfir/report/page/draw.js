@@ -98,7 +98,7 @@ function drawLabel(context, state, row, [left, top, width], colours) {
   const room = Math.floor((left + width - from - 6) / 6.1);
   if (room < 3) return;
   const name = spanName(state.launch, row);
-  context.fillStyle = colours.onSpan;
+  context.fillStyle = colours.ink[state.launch.columns.region[row]];
   context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, from + 3, top + ROW / 2);
 }
 
