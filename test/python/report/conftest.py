@@ -37,25 +37,48 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Opened]]:
     """Open a file; at the end nothing may have been complained of or asked for."""
-    opened: list[Opened] = []
+    pages: list[Opened] = []
 
     def open_file(path: Path, scheme: str = "light") -> Opened:
-        page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-        result = Opened(page)
-        page.on("console", lambda message: result.complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: result.complaints.append(str(error)))
-        page.on("request", lambda request: result.requests.append(request.url))
-        page.goto(path.as_uri())
-        page.wait_for_selector("html[data-ready]")
-        opened.append(result)
-        return result
+        pages.append(_open(browser, path, scheme))
+        return pages[-1]
 
     yield open_file
-    for result in opened:
-        assert result.complaints == []
-        assert [url for url in result.requests if not url.startswith("file:")] == []
-        assert len(result.requests) == 1
-        result.page.close()
+    for page in pages:
+        _check(page)
+        page.page.close()
+
+
+@pytest.fixture(scope="session")
+def shared_page(browser: Browser, report: Path) -> Opened:
+    """The page of `report`, opened once for all tests that leave it as they found it."""
+    return _open(browser, report)
+
+
+@pytest.fixture
+def opened(shared_page: Opened) -> Iterator[Opened]:
+    """The page of `report` as it is when it has just been opened."""
+    shared_page.js("scrollTo(0, 0)")
+    shared_page.press("Escape", "0")
+    yield shared_page
+    _check(shared_page)
+
+
+def _open(browser: Browser, path: Path, scheme: str = "light") -> Opened:
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    result = Opened(page)
+    page.on("console", lambda message: result.complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: result.complaints.append(str(error)))
+    page.on("request", lambda request: result.requests.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    return result
+
+
+def _check(opened: Opened) -> None:
+    assert opened.complaints == []
+    assert len(opened.requests) == 1
+    assert opened.requests[0].startswith("file:")
 
 
 @pytest.fixture(scope="session")

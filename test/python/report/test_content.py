@@ -12,7 +12,6 @@ import pytest
 import kperfir
 from kperfir.advice.case import Case
 from kperfir.advice.finding import Change, Figure, Finding, Place
-from kperfir.advice.registry import RULES
 from kperfir.cli.main import main
 from kperfir.report.html import page
 from kperfir.report.source import SourceReader
@@ -44,7 +43,7 @@ def _hostile_finding(case: Case) -> list[Finding]:
 
 
 def test_names_and_source_of_others_are_text(open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(RULES, "test", _hostile_finding)
+    monkeypatch.setattr("kperfir.advice.advise.RULES", {"test": _hostile_finding})
     source = tmp_path / "kernel.py"
     source.write_text("".join(f"line {number} {HOSTILE}\n" for number in range(1, 40)))
     os.utime(source, (0, 0))

@@ -21,8 +21,7 @@ from support.synthetic import CaptureShape, write_matmul_capture
 Open = Callable[..., Opened]
 
 
-def test_page_draws_tables_and_timeline(open_page: Open, report: Path) -> None:
-    opened = open_page(report)
+def test_page_draws_tables_and_timeline(opened: Opened) -> None:
     assert opened.page.title() == "matmul_kernel - kperfir report"
     assert "simulated" in opened.page.inner_text("header")
     assert opened.page.inner_text("#notes").count("simulated: times come from") == 1
@@ -30,8 +29,7 @@ def test_page_draws_tables_and_timeline(open_page: Open, report: Path) -> None:
     assert len(opened.pixels("overview")) > 2
 
 
-def test_table_has_the_rows_of_the_report(open_page: Open, report: Path, capture: Path) -> None:
-    opened = open_page(report)
+def test_table_has_the_rows_of_the_report(opened: Opened, capture: Path) -> None:
     rows = opened.table("#summary tr[data-region]")
     summary = kperfir.load(capture).summary()
     assert [row[0] for row in rows] == summary["name"].astype(str).tolist()
@@ -39,10 +37,11 @@ def test_table_has_the_rows_of_the_report(open_page: Open, report: Path, capture
     opened.page.click("#summary th button:text('count')")
     counts = [row[1] for row in opened.table("#summary tr[data-region]")]
     assert counts == [f"{count:,}" for count in sorted(summary["count"], reverse=True)]
+    opened.page.click("#summary th button:text('count')")  # Again: in the order of the program.
+    assert [row[0] for row in opened.table("#summary tr[data-region]")] == summary["name"].astype(str).tolist()
 
 
-def test_overlap_heat_and_waves_are_those_of_the_analyses(open_page: Open, report: Path, capture: Path) -> None:
-    opened = open_page(report)
+def test_overlap_heat_and_waves_are_those_of_the_analyses(opened: Opened, capture: Path) -> None:
     timeline = kperfir.load(capture)
     overlap = ANALYSES["overlap"].run(timeline)
     shown = opened.table("#overlap tbody tr")
@@ -57,9 +56,8 @@ def test_overlap_heat_and_waves_are_those_of_the_analyses(open_page: Open, repor
     assert lines == [f"{100 * heat[line]:.1f} %" for line in sorted(heat.index)]
 
 
-def test_spans_on_the_page_are_those_of_the_timeline(open_page: Open, report: Path, capture: Path) -> None:
+def test_spans_on_the_page_are_those_of_the_timeline(opened: Opened, capture: Path) -> None:
     """Walked with the keys through one warp: name, cycles and iteration of each."""
-    opened = open_page(report)
     opened.press("]", "ArrowDown")
     spans = kperfir.load(capture).spans
     first = spans[(spans["launch"] == 0) & (spans["cta"] == 0) & (spans["warp"] == 0)]
@@ -77,8 +75,7 @@ def test_spans_on_the_page_are_those_of_the_timeline(open_page: Open, report: Pa
     assert opened.details()["role"] == "default"
 
 
-def test_zoom_and_move_by_keys_buttons_and_wheel(open_page: Open, report: Path) -> None:
-    opened = open_page(report)
+def test_zoom_and_move_by_keys_buttons_and_wheel(opened: Opened) -> None:
 
     def shown() -> tuple[float, float]:
         text = opened.page.inner_text("#window")
@@ -108,8 +105,7 @@ def test_zoom_and_move_by_keys_buttons_and_wheel(open_page: Open, report: Path) 
     assert end - low < high / 2
 
 
-def test_click_selects_and_leads_to_the_source_line(open_page: Open, report: Path) -> None:
-    opened = open_page(report)
+def test_click_selects_and_leads_to_the_source_line(opened: Opened) -> None:
     opened.page.click("#canvas", position={"x": 500, "y": 22 + 2 * 15 + 7})  # Below CTA and kernel: the loop.
     opened.settle()
     assert opened.page.inner_text("#details b") == "loop kernel.py:20"
@@ -120,8 +116,7 @@ def test_click_selects_and_leads_to_the_source_line(open_page: Open, report: Pat
     assert opened.js("location.hash").endswith("-20")
 
 
-def test_region_of_the_table_makes_the_others_faint(open_page: Open, report: Path) -> None:
-    opened = open_page(report)
+def test_region_of_the_table_makes_the_others_faint(opened: Opened) -> None:
     before = opened.pixels()
     opened.page.click("#summary td.name button:text('dot kernel.py:24')")
     opened.settle()
