@@ -80,7 +80,7 @@ def what_if(request: Request, folder: Path) -> list[Outcome]:
 
     Raises:
         UsageError: ``nothing-to-try``: no settings are given and no finding has any; ``setting-not-taken``: no kernel
-            was launched with it; ``script-failed``.
+            was launched with it; ``script-failed``; ``no-launch``.
     """
     from kperfir.advice.advise import advise
 
@@ -164,5 +164,13 @@ def _run(request: Request, settings: Mapping[str, Any], out: Path, regions: str)
             where=" ".join(request.script),
             found=f"exit code {done.returncode}",
             fix="see its message above" + ("; the kernel may not work with this setting" if changed else ""),
+        )
+    if not out.exists():
+        raise UsageError(
+            "no-launch",
+            what="the script launched no kernel that could be recorded",
+            where=" ".join(request.script),
+            expected=f"a launch of a kernel whose name matches {request.kernels}",
+            fix="check --kernel, and that the script launches Triton kernels itself",
         )
     return load(out)

@@ -55,13 +55,13 @@ def last_wave(case: Case) -> Iterator[Finding]:
     """A last wave that is less than `FULL` full costs as much as a full one.
 
     With w waves of CTAs of even length a launch takes ceil(w) of them; with tiles of 1 / k the size ceil(k * w) / k.
-    Expected is the better of k = 2 and 4, bound is w.
+    Expected is k = 2, or 4 if 2 gains nothing; bound is w.
     """
     row = case.waves
     full, count = row["waves"], math.ceil(row["waves"])
     if count < 2 or row["cta_spread"] > LEAST_SPREAD or full / count >= FULL:
         return
-    parts = min((2, 4), key=lambda k: math.ceil(k * full) / k)
+    parts = next((k for k in (2, 4) if math.ceil(k * full) / k < count), 2)
     after = math.ceil(parts * full) / parts
     yield Finding(
         rule="last-wave",

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.03
 LEAST_FIXED = 0.1
 LEAST_TRIPS = 4
+# Five shuffles, and with several warps a barrier and five more: the longest that a reduction takes by itself.
+REDUCE_CYCLES = 250
+WARP_REDUCE_CYCLES = 125
+# A way to L2 and back, and a warp's lanes one after the other there, with room for a few such in a region.
+ATOMIC_CYCLES = 400
+# Start of a launch, and copying its records to memory.
+END_CYCLES = 1500
 PRODUCTS = ("dot", "wgmma", "tcgen05")
 _COMPARE = "kperfir compare before.kpf after.kpf"
 _STEPS = ("BK", "BLOCK_K", "BLOCK_SIZE_K", "BLOCK_N", "BLOCK", "BLOCK_SIZE")
@@ -130,22 +137,32 @@ def bigger_step(case: Case) -> Iterator[Finding]:
 def reduce_after_loop(case: Case) -> Iterator[Finding]:
     """Reductions across threads in each iteration of a loop without products: one after the loop is enough.
 
-    Expected: all but one of n go; bound: all.
+    A reduction of what the iteration has loaded waits for it too, and that stays: it counts as `REDUCE_CYCLES` at most,
+    or `WARP_REDUCE_CYCLES` in a CTA of one warp.
+    Expected: all but one of n go; bound: all, with what they wait for.
     """
     for view in case.loops:
         reductions = view.kinds("reduce")
-        share = view.cycles("reduce") * view.trips / case.cta_cycles
-        if not view.kinds("dot", "wgmma", "tcgen05").empty or share < LEAST_SHARE or view.trips < 2:
+        durations = reductions["duration_cycles"]
+        per_trip = view.trips / case.cta_cycles / len(view.rows)
+        if not view.kinds("load", "async_copy").empty:
+            durations = durations.clip(upper=WARP_REDUCE_CYCLES if case.facts.get("num_warps") == 1 else REDUCE_CYCLES)
+        share = float(durations.sum()) * per_trip
+        if not view.kinds(*PRODUCTS).empty or share < LEAST_SHARE or view.trips < 2:
             continue
         yield Finding(
             rule="reduce-after-loop",
             kernel=case.kernel,
             title=f"each iteration of {view.name} reduces across threads, {share:.0%} of the time",
             places=case.places(reductions),
-            figures=(Figure("reduce_share", share, "share"), Figure("iterations", view.trips, "count")),
+            figures=(
+                Figure("reduce_share", share, "share"),
+                Figure("reduce_cycles", float(reductions["duration_cycles"].mean()), "cycles"),
+                Figure("iterations", view.trips, "count"),
+            ),
             speedup=case.speedup(share * (1 - 1 / view.trips)),
-            bound=case.speedup(share),
-            basis="expected: one reduction instead of one per iteration; bound: none",
+            bound=case.speedup(float(reductions["duration_cycles"].sum()) * per_trip),
+            basis="expected: one reduction instead of one per iteration; bound: none, nor what they wait for",
             change=Change("accumulate a tile element by element in the loop, and reduce it once after the loop"),
             verify=_COMPARE,
         )
@@ -154,14 +171,18 @@ def reduce_after_loop(case: Case) -> Iterator[Finding]:
 def spread_atomics(case: Case) -> Iterator[Finding]:
     """Atomics that take longer than they do undisturbed: lanes and CTAs meet at the same addresses.
 
-    Undisturbed is the least that was seen. Expected: all take that; bound: they take nothing.
+    Undisturbed is the least that was seen, or `ATOMIC_CYCLES` if that is less: where all queue, the fastest does too.
+    Expected: all take that; bound: they take nothing. What a launch takes beyond its CTAs and `END_CYCLES`
+    is the queue too: both save that.
     """
     rows = case.spans[case.spans["kind"] == "atomic"]
     share = float(rows["duration_cycles"].sum()) / case.warp_cycles if len(rows) else 0.0
     if share < LEAST_SHARE:
         return
-    least = rows.groupby("name", observed=True)["duration_cycles"].transform("min")
+    least = rows.groupby("name", observed=True)["duration_cycles"].transform("min").clip(upper=ATOMIC_CYCLES)
     crowded = float((rows["duration_cycles"] - least).sum()) / case.warp_cycles
+    cycles = float(case.launches["cycles"].sum())
+    drain = max(0.0, 1 - case.inside_share - END_CYCLES * len(case.launches) / cycles)
     yield Finding(
         rule="spread-atomics",
         kernel=case.kernel,
@@ -170,11 +191,12 @@ def spread_atomics(case: Case) -> Iterator[Finding]:
         figures=(
             Figure("atomic_share", share, "share"),
             Figure("queue_share", crowded, "share"),
+            Figure("drain_share", drain, "share"),
             Figure("atomics", len(rows), "count"),
         ),
-        speedup=case.speedup(crowded),
-        bound=case.speedup(share),
-        basis="expected: each takes what the fastest took; bound: nothing",
+        speedup=1 / (1 / case.speedup(crowded) - drain),
+        bound=1 / (1 / case.speedup(share) - drain),
+        basis=f"expected: each takes what the fastest took, {ATOMIC_CYCLES} at most; bound: nothing",
         change=Change(
             "reduce in the CTA first and do one atomic per CTA, or spread the targets (a copy per SM, summed "
             "afterwards)"

@@ -72,6 +72,13 @@ def test_reduction_in_each_iteration_wants_one_at_the_end() -> None:
     assert finding.bound == pytest.approx(1 / 0.75)
 
 
+def test_reduction_that_waits_for_a_load_counts_for_what_it_takes_itself() -> None:
+    # 400 of 500, of which 250 at most are the reduction.
+    (finding,) = fired(body(at("load", 0, 10), at("reduce", 50, 450, line=3), length=500), "reduce-after-loop")
+    assert finding.speedup == pytest.approx(1 / (1 - 0.5 * 0.9))
+    assert finding.bound == pytest.approx(1 / 0.2)
+
+
 def test_reduction_beside_products_stays() -> None:
     assert not fired(body(at("reduce", 0, 50), at("dot", 50, 100)), "reduce-after-loop")
 
@@ -82,6 +89,10 @@ def test_atomics_that_queue_want_to_be_spread() -> None:
     (finding,) = fired(hand_made([Warp([at("kernel", 0, 200, *inside)])]), "spread-atomics")
     assert finding.figure("queue_share") == pytest.approx(0.35)
     assert (finding.speedup, finding.bound) == (pytest.approx(1 / 0.65), pytest.approx(1 / 0.5))
+    # The same in a launch of 2000, of whose end 300 are the queue: 1630 and 1600 are left.
+    (finding,) = fired(hand_made([Warp([at("kernel", 0, 200, *inside)])], cycles=2000), "spread-atomics")
+    assert finding.figure("drain_share") == pytest.approx(0.15)
+    assert (finding.speedup, finding.bound) == (pytest.approx(2000 / 1630), pytest.approx(2000 / 1600))
 
 
 def test_atomics_that_pass_freely_stay() -> None:
