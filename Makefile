@@ -6,6 +6,7 @@
 #   make test       lint, C++ tests, lit, pytest; also make lint, make lint-all
 #   make format     let ruff and clang-format rewrite what they can
 #   make corpus     every kernel of the tests and of real libraries; writes docs/corpus.md
+#   make audit      what ptxas makes of every kernel of the tests; writes docs/audit.md
 #   make bench      figures of benchmarks/; writes benchmarks/RESULTS.md
 #   make asan       the C++ tests under sanitizers
 #   make abi-audit LIBTRITON=<file>  compare a libtriton.so with the headers
@@ -38,7 +39,7 @@ SOURCES := $(sort CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
 
 TEST_SOURCES := $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: install demo test lint lint-all format corpus bench asan abi-audit deps deps-test clean FORCE
+.PHONY: install demo test lint lint-all format corpus audit bench asan abi-audit deps deps-test clean FORCE
 
 install: $(STAMPS)/installed
 	@echo "kperfir is installed: .venv/bin/kperfir"
@@ -60,6 +61,9 @@ format: $(BIN)/.stamp-test
 
 corpus: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py --corpus
+
+audit: install $(BIN)/.stamp-test
+	@$(BIN)/python benchmarks/run.py --audit
 
 bench: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py

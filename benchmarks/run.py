@@ -1,8 +1,9 @@
-"""Measure kperfir, and write benchmarks/RESULTS.md; or go through the corpus, and write docs/corpus.md.
+"""Measure kperfir, and write benchmarks/RESULTS.md; or go through the corpus, for docs/corpus.md or docs/audit.md.
 
     python benchmarks/run.py            every section of the benchmarks
     python benchmarks/run.py simt       one section, printed only
     python benchmarks/run.py --corpus   every kernel of the tests and of real libraries, on every target
+    python benchmarks/run.py --audit    what ptxas makes of every kernel of the tests
 
 Simulated figures are the same on every machine; host speed is this machine's, and labelled with its processor.
 """
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT.parent / "test"))  # The kernels and the launch help
 
 SECTIONS = ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "decode", "advice")
 CORPUS = ("corpus", "libraries")
+AUDIT = ("audit",)
 HEADING = """# Benchmarks
 
 Written by `make bench` (benchmarks/run.py). Simulated cycles come from the timing model of the embedded SIMT device,
@@ -36,6 +38,12 @@ with the default policy. Results are compared bit for bit, unless the two plain 
 their first configuration only. Every kernel that was launched is then instrumented again and assembled for sm_90 and
 sm_100. A record that no longer fits into the buffer is dropped and counted; nothing else may be lost.
 """
+AUDIT_HEADING = """# Audit
+
+Written by `make audit` (benchmarks/run.py --audit). What ptxas makes of every kernel of the tests with the default
+policy, by `kperfir audit` ([user guide](user-guide.md#audit-the-machine-code)): for each region, whether memory
+accesses, matrix instructions and synchronisation stayed between the clock reads around them.
+"""
 
 
 def machine() -> str:
@@ -50,9 +58,11 @@ def main(arguments: list[str]) -> int:
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     if arguments == ["--corpus"]:
         return write(ROOT.parent / "docs" / "corpus.md", CORPUS_HEADING, CORPUS)
-    unknown = set(arguments) - {*SECTIONS, *CORPUS}
+    if arguments == ["--audit"]:
+        return write(ROOT.parent / "docs" / "audit.md", AUDIT_HEADING, AUDIT)
+    unknown = set(arguments) - {*SECTIONS, *CORPUS, *AUDIT}
     if unknown:
-        known = ", ".join((*SECTIONS, *CORPUS))
+        known = ", ".join((*SECTIONS, *CORPUS, *AUDIT))
         print(f"no section {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
         return 2
     if arguments:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from kperfir.audit.findings import warnings_of
 from kperfir.capture import tables
 from kperfir.capture.flows import build_flows
 from kperfir.capture.reader import Capture
@@ -306,6 +307,7 @@ def _notes(timeline: Timeline) -> Iterator[str]:
     yield from timeline._notes_on_files
     for capture in timeline.captures:
         yield from capture.notes
+    yield from warnings_of(timeline.captures)
     yield from _kernel_notes(timeline._decoded)
     for launch in timeline._decoded:
         yield from _launch_notes(launch)

@@ -138,10 +138,10 @@ public:
   }
 
   Value stamp(LLVMBuilder &b, StorePlace place,
-              uint32_t offset) const override {
+              StampPlace stamp) const override {
     if (spelling.isDeferred)
       return readClock(b);
-    store(b, place, offset,
+    store(b, place, stamp.slot * record::kWordBytes,
           b.inlineAsm(spelling.stampClock, "=s,~{memory}", b.i32(), {}));
     return {};
   }

@@ -118,7 +118,8 @@ private:
     } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
       frames[open.getFrame()] = openFrame(b, open.getWhen(), state);
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
-      stampSlot(b, frames[stamp.getFrame()], stamp.getSlot());
+      stampSlot(b, frames[stamp.getFrame()],
+                {stamp.getFrame().getType().getId(), stamp.getSlot()});
     } else if (auto store = dyn_cast<kperf_gpu::StoreValueOp>(op)) {
       storeValue(b, store);
     } else {
@@ -139,10 +140,9 @@ private:
     return {state.cursor, when, fits, target.prepare(b, {address, fits}), {}};
   }
 
-  void stampSlot(LLVMBuilder &b, OpenFrame &frame, uint32_t slot) {
-    uint32_t offset = slot * record::kWordBytes;
-    if (Value clock = target.stamp(b, frame.place, offset))
-      frame.pending.emplace_back(offset, clock);
+  void stampSlot(LLVMBuilder &b, OpenFrame &frame, StampPlace stamp) {
+    if (Value clock = target.stamp(b, frame.place, stamp))
+      frame.pending.emplace_back(stamp.slot * record::kWordBytes, clock);
     if (frame.pending.size() == kMaxPendingClocks)
       storePending(b, frame);
   }

@@ -4,6 +4,10 @@
 // keeps stamps in order among themselves and among the kernel's memory
 // operations, which is what a stamp measures.
 //
+// Each carries a comment, so that who reads the PTX knows it from the kernel's
+// own: `// kperf`, and at a stamp `// kperf stamp <frame>.<slot>`
+// (docs/contracts.md, section 1; read by kperfir/code/ptx.py).
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/TargetLowering.h"
@@ -42,14 +46,13 @@ public:
         (Twine("nvvm.read.ptx.sreg.nctaid.") + kAxes[dimension]).str());
   }
   Value readClock(LLVMBuilder &b) const override {
-    return b.inlineAsm("mov.u64 $0, %clock64;", "=l,~{memory}", b.i64(), {});
+    return issue(b, "mov.u64 $0, %clock64;", "=l,~{memory}", b.i64());
   }
   Value readGlobalTimer(LLVMBuilder &b) const override {
-    return b.inlineAsm("mov.u64 $0, %globaltimer;", "=l,~{memory}", b.i64(),
-                       {});
+    return issue(b, "mov.u64 $0, %globaltimer;", "=l,~{memory}", b.i64());
   }
   Value readSm(LLVMBuilder &b) const override {
-    return b.inlineAsm("mov.u32 $0, %smid;", "=r", b.i32(), {});
+    return issue(b, "mov.u32 $0, %smid;", "=r", b.i32());
   }
 
   StorePlace prepare(LLVMBuilder &, StorePlace place) const override {
@@ -57,10 +60,13 @@ public:
   }
 
   Value stamp(LLVMBuilder &b, StorePlace place,
-              uint32_t offset) const override {
-    b.inlineAsm("{\n\t.reg .b32 now;\n\tmov.u32 now, %clock;\n\t@$1 st." +
-                    space(place.address) + ".b32 [$0+" + Twine(offset) +
-                    "], now;\n\t}",
+              StampPlace stamp) const override {
+    Twine offset(stamp.slot * record::kWordBytes);
+    std::string name =
+        (Twine(" stamp ") + Twine(stamp.frame) + "." + Twine(stamp.slot)).str();
+    b.inlineAsm(Twine("{\n\t.reg .b32 now;\n\tmov.u32 now, %clock;") + kOwn +
+                    name + "\n\t@$1 st." + space(place.address) + ".b32 [$0+" +
+                    offset + "], now;" + kOwn + "\n\t}",
                 (constraint(place.address) + ",b,~{memory}").str(), Type(),
                 {place.address, place.enabled});
     return {};
@@ -68,52 +74,65 @@ public:
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
              Value word) const override {
-    b.inlineAsm("@$1 st." + space(place.address) + ".b32 [$0+" + Twine(offset) +
-                    "], $2;",
-                (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
-                {place.address, place.enabled, word});
+    issue(b,
+          "@$1 st." + space(place.address) + ".b32 [$0+" + Twine(offset) +
+              "], $2;",
+          (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
+          {place.address, place.enabled, word});
   }
 
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
     StringRef where = space(place.address);
     Twine laps(record::kLapsWord * record::kWordBytes);
-    b.inlineAsm(
-        "{\n\t.reg .b32 laps;\n\t@$1 ld." + where + ".b32 laps, [$0+" + laps +
-            "];\n\t@$1 add.u32 laps, laps, 1;\n\t@$1 st." + where +
-            ".b32 [$0+" + laps + "], laps;\n\t@$1 st." + where + ".b32 [$0+" +
-            Twine(record::kLapEndWord * record::kWordBytes) + "], $2;\n\t}",
-        (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
-        {place.address, place.enabled, lapEnd});
+    Twine end(record::kLapEndWord * record::kWordBytes);
+    b.inlineAsm(Twine("{\n\t.reg .b32 laps;\n\t@$1 ld.") + where +
+                    ".b32 laps, [$0+" + laps + "];" + kOwn +
+                    "\n\t@$1 add.u32 laps, laps, 1;" + kOwn + "\n\t@$1 st." +
+                    where + ".b32 [$0+" + laps + "], laps;" + kOwn +
+                    "\n\t@$1 st." + where + ".b32 [$0+" + end + "], $2;" +
+                    kOwn + "\n\t}",
+                (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
+                {place.address, place.enabled, lapEnd});
   }
 
   Value load(LLVMBuilder &b, Value address, uint32_t offset) const override {
-    return b.inlineAsm(
-        "ld." + space(address) + ".b32 $0, [$1+" + Twine(offset) + "];",
+    return issue(
+        b, "ld." + space(address) + ".b32 $0, [$1+" + Twine(offset) + "];",
         ("=r," + constraint(address) + ",~{memory}").str(), b.i32(), {address});
   }
 
   Value loadIf(LLVMBuilder &b, StorePlace place,
                uint32_t offset) const override {
-    return b.inlineAsm(
-        "mov.b32 $0, 0;\n\t@$2 ld." + space(place.address) + ".b32 $0, [$1+" +
-            Twine(offset) + "];",
-        ("=&r," + constraint(place.address) + ",b,~{memory}").str(), b.i32(),
-        {place.address, place.enabled});
+    return issue(b,
+                 Twine("mov.b32 $0, 0;") + kOwn + "\n\t@$2 ld." +
+                     space(place.address) + ".b32 $0, [$1+" + Twine(offset) +
+                     "];",
+                 ("=&r," + constraint(place.address) + ",b,~{memory}").str(),
+                 b.i32(), {place.address, place.enabled});
   }
 
   void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
                    Value value) const override {
     StringRef width = value.getType().isInteger(64) ? "b64" : "b32";
-    b.inlineAsm("st.global." + width + " [$0+" + Twine(offset) + "], $1;",
-                ("l," + constraint(value) + ",~{memory}").str(), Type(),
-                {address, value});
+    issue(b, "st.global." + width + " [$0+" + Twine(offset) + "], $1;",
+          ("l," + constraint(value) + ",~{memory}").str(), Type(),
+          {address, value});
   }
 
   void syncWarp(LLVMBuilder &b) const override {
-    b.inlineAsm("bar.warp.sync 0xffffffff;", "~{memory}", Type(), {});
+    issue(b, "bar.warp.sync 0xffffffff;", "~{memory}", Type());
   }
 
 private:
+  /// Ends the line of an instruction of ours.
+  static constexpr const char *kOwn = " // kperf";
+
+  /// One instruction.
+  static Value issue(LLVMBuilder &b, const Twine &text, StringRef constraints,
+                     Type result, ValueRange operands = {}) {
+    return b.inlineAsm(text + kOwn, constraints, result, operands);
+  }
+
   static constexpr const char *kAxes[] = {"x", "y", "z"};
 };
 

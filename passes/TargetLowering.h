@@ -20,6 +20,12 @@ struct StorePlace {
   Value enabled;
 };
 
+/// A place in the layout: word `slot` of frames of type `frame`.
+struct StampPlace {
+  uint32_t frame;
+  uint32_t slot;
+};
+
 class TargetLowering {
 public:
   virtual ~TargetLowering() = default;
@@ -37,12 +43,12 @@ public:
 
   /// Called once per frame, so that what enabling costs is paid once.
   virtual StorePlace prepare(LLVMBuilder &b, StorePlace place) const = 0;
-  /// Reads the clock and stores its low word at `place` + `offset`, with
-  /// nothing in between; or, where that would wait for more than the clock,
-  /// returns the i64 for the caller to `store` when the frame is closed.
+  /// Reads the clock and stores its low word in the stamp's slot from `place`
+  /// on, with nothing in between; or, where that would wait for more than the
+  /// clock, returns the i64 for the caller to `store` when the frame is closed.
   /// `place` is prepared.
   virtual Value stamp(LLVMBuilder &b, StorePlace place,
-                      uint32_t offset) const = 0;
+                      StampPlace stamp) const = 0;
   virtual void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
                      Value word) const = 0;
   /// Notes in the segment header `place` that a lap ended at `lapEnd`.

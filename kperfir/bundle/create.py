@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kperfir.audit.builds import CALLER_OPTIONS
 from kperfir.bundle.child import failure_in_child
 from kperfir.bundle.execute import OK, run_launch
 from kperfir.bundle.manifest import (
@@ -57,11 +58,6 @@ _RUNNER_FILES = (
     "bundle/manifest.py", "bundle/values.py",
 )  # fmt: skip
 _RUNNER_MAIN = "import sys\nfrom kperfir.bundle.__main__ import main\nsys.exit(main())\n"
-# Options of a compilation that its caller may have chosen; the rest follows from the target.
-_OPTIONS = (
-    "num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "launch_cooperative_grid", "launch_pdl",
-    "ptx_options", "default_dot_input_precision",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +211,7 @@ def _compile(launch: RecordedLaunch, arch: int, kind: str, options: Options) -> 
     import triton
     from triton.backends.compiler import GPUTarget
 
-    chosen = {name: launch.options[name] for name in _OPTIONS if name in launch.options}
+    chosen = {name: launch.options[name] for name in CALLER_OPTIONS if name in launch.options}
     with contextlib.ExitStack() as stack:
         caught = stack.enter_context(warnings.catch_warnings(record=True))
         if kind == INSTRUMENTED:

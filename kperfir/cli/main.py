@@ -35,6 +35,7 @@ VERBS = {
     "merge": "Write captures of several processes on one time axis.",
     "view": "Open a trace or a capture in Perfetto's own UI, offline.",
     "inspect": "Show what a .kpf file holds.",
+    "audit": "Check in machine code that records stayed around what they measure.",
     "run": "Run a script with its Triton kernels profiled.",
     "bundle": "Compile kernels here, to run where there is a GPU and no compiler.",
     "demo": "Profile two kernels on the simulated device and show the result.",

@@ -5,13 +5,13 @@
 // one first; the tag in word 4, the cursor 20 bytes further.
 // CHECK: "{{.*}}@$1 st.shared.b32 [$0+0], now;
 // CHECK: %[[BITS:.*]] = llvm.bitcast %{{.*}} : f32 to i32
-// CHECK: "@$1 st.shared.b32 [$0+4], $2;"{{.*}}%[[BITS]]
+// CHECK: "@$1 st.shared.b32 [$0+4], $2; // kperf"{{.*}}%[[BITS]]
 // CHECK: %[[LOW:.*]] = llvm.trunc %[[WIDE:.*]] : i64 to i32
-// CHECK: "@$1 st.shared.b32 [$0+8], $2;"{{.*}}%[[LOW]]
+// CHECK: "@$1 st.shared.b32 [$0+8], $2; // kperf"{{.*}}%[[LOW]]
 // CHECK: %[[SHIFTED:.*]] = llvm.lshr %[[WIDE]]
 // CHECK: %[[HIGH:.*]] = llvm.trunc %[[SHIFTED]]
-// CHECK: "@$1 st.shared.b32 [$0+12], $2;"{{.*}}%[[HIGH]]
-// CHECK: "@$1 st.shared.b32 [$0+16], $2;"
+// CHECK: "@$1 st.shared.b32 [$0+12], $2; // kperf"{{.*}}%[[HIGH]]
+// CHECK: "@$1 st.shared.b32 [$0+16], $2; // kperf"
 // CHECK: llvm.mlir.constant(20 : i32)
 // AMD: ds_write_b32 $0, $1 offset:4
 // AMD: ds_write_b32 $0, $1 offset:8

@@ -23,21 +23,21 @@
 // CHECK: llvm.mlir.constant(244 : i32)
 // CHECK: %[[LIMIT:.*]] = llvm.select %[[OWNER]], {{.*}} : i1, i32
 // The header's four words are cleared, in lane 0.
-// CHECK-COUNT-4: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2;", "r,b,r,~{memory}" %{{.*}}, %[[FIRST]]
+// CHECK-COUNT-4: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2; // kperf", "r,b,r,~{memory}" %{{.*}}, %[[FIRST]]
 // The start anchor, in the first thread.
 // CHECK: llvm.cond_br
 // CHECK: %clock64
 // CHECK: %globaltimer
 // CHECK: %smid
-// CHECK: "st.global.b32 [$0+20], $1;", "l,r,~{memory}" %[[SCRATCH]]
-// CHECK: "st.global.b64 [$0+24], $1;"
-// CHECK: "st.global.b64 [$0+32], $1;"
+// CHECK: "st.global.b32 [$0+20], $1; // kperf", "l,r,~{memory}" %[[SCRATCH]]
+// CHECK: "st.global.b64 [$0+24], $1; // kperf"
+// CHECK: "st.global.b64 [$0+32], $1; // kperf"
 // CHECK: %[[FITS:.*]] = llvm.icmp "sle" %[[CURSOR:.*]], %[[LIMIT]]
-// CHECK: mov.u32 now, %clock;{{.*}}@$1 st.shared.b32 [$0+0], now;{{.*}}"r,b,~{memory}" %[[CURSOR]], %[[FITS]]
+// CHECK: mov.u32 now, %clock; // kperf stamp 7.0{{.*}}@$1 st.shared.b32 [$0+0], now; // kperf{{.*}}"r,b,~{memory}" %[[CURSOR]], %[[FITS]]
 // CHECK: st.shared.b32 [$0+4], now
 // The tag of frame 7: 0x4B500007.
 // CHECK: %[[TAG:.*]] = llvm.mlir.constant(1263534087 : i32)
-// CHECK: "@$1 st.shared.b32 [$0+8], $2;", "r,b,r,~{memory}" %[[CURSOR]], %[[FITS]], %[[TAG]]
+// CHECK: "@$1 st.shared.b32 [$0+8], $2; // kperf", "r,b,r,~{memory}" %[[CURSOR]], %[[FITS]], %[[TAG]]
 // CHECK: llvm.mlir.constant(12 : i32)
 // CHECK: llvm.select %[[FITS]]
 // No barrier of the CTA: only the warp's lanes are waited for.
@@ -47,13 +47,13 @@
 // CHECK-NOT: bar.sync
 // The copy, word by word, and the end anchor; the magic word comes last.
 // CHECK: llvm.cond_br %[[SAMPLED]]
-// CHECK: "ld.shared.b32 $0, [$1+0];"
-// CHECK: "st.global.b32 [$0+0], $1;"
-// CHECK: "st.global.b32 [$0+4], $1;"
-// CHECK: "st.global.b64 [$0+40], $1;"
-// CHECK: "st.global.b64 [$0+48], $1;"
+// CHECK: "ld.shared.b32 $0, [$1+0]; // kperf"
+// CHECK: "st.global.b32 [$0+0], $1; // kperf"
+// CHECK: "st.global.b32 [$0+4], $1; // kperf"
+// CHECK: "st.global.b64 [$0+40], $1; // kperf"
+// CHECK: "st.global.b64 [$0+48], $1; // kperf"
 // CHECK: llvm.mlir.constant(1263552049 : i32)
-// CHECK: "st.global.b32 [$0+0], $1;"
+// CHECK: "st.global.b32 [$0+0], $1; // kperf"
 // CHECK: llvm.return
 // CHECK-NOT: kperf_gpu
 module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 3 : i32, offset = 112 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
@@ -114,18 +114,18 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, ha
 // takes the state from the header and leaves it there. The kernel's own warps
 // clear all headers before, and copy all segments after: 4 + 4 warps.
 // CHECK-LABEL: llvm.func @partitions
-// CHECK-COUNT-8: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2;"
+// CHECK-COUNT-8: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2; // kperf"
 // CHECK: ttg.warp_specialize
 // CHECK: partition0
 // CHECK: nvvm.read.ptx.sreg.tid.x
 // A cursor of -1 says that the CTA is not recorded.
-// CHECK: %[[CURSOR:.*]] = llvm.inline_asm {{.*}}"ld.shared.b32 $0, [$1+0];"
+// CHECK: %[[CURSOR:.*]] = llvm.inline_asm {{.*}}"ld.shared.b32 $0, [$1+0]; // kperf"
 // CHECK: %[[SAMPLED:.*]] = llvm.icmp "sge" %[[CURSOR]]
-// CHECK: "mov.b32 $0, 0;\0A\09@$2 ld.shared.b32 $0, [$1+0];", {{.*}}, %[[SAMPLED]]
-// CHECK: "mov.b32 $0, 0;\0A\09@$2 ld.shared.b32 $0, [$1+4];", {{.*}}, %[[SAMPLED]]
+// CHECK: "mov.b32 $0, 0; // kperf\0A\09@$2 ld.shared.b32 $0, [$1+0]; // kperf", {{.*}}, %[[SAMPLED]]
+// CHECK: "mov.b32 $0, 0; // kperf\0A\09@$2 ld.shared.b32 $0, [$1+4]; // kperf", {{.*}}, %[[SAMPLED]]
 // CHECK: mov.u32 now, %clock;
-// CHECK: "@$1 st.shared.b32 [$0+0], $2;"
-// CHECK: "@$1 st.shared.b32 [$0+4], $2;"
+// CHECK: "@$1 st.shared.b32 [$0+0], $2; // kperf"
+// CHECK: "@$1 st.shared.b32 [$0+4], $2; // kperf"
 // CHECK: ttg.warp_return
 // CHECK: bar.warp.sync
 // CHECK-NOT: bar.sync
