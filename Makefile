@@ -7,6 +7,7 @@
 #   make format     let ruff and clang-format rewrite what they can
 #   make corpus     every kernel of the tests and of real libraries; writes docs/corpus.md
 #   make audit      what ptxas makes of every kernel of the tests; writes docs/audit.md
+#   make accuracy   what is reported of each, against the truth; writes docs/accuracy.md
 #   make bench      figures of benchmarks/; writes benchmarks/RESULTS.md
 #   make asan       the C++ tests under sanitizers
 #   make abi-audit LIBTRITON=<file>  compare a libtriton.so with the headers
@@ -39,7 +40,7 @@ SOURCES := $(sort CMakeLists.txt pyproject.toml LICENSE $(wildcard README.md) \
 
 TEST_SOURCES := $(shell find test -name CMakeLists.txt -o -name '*.cpp' -o -name '*.h')
 
-.PHONY: install demo test lint lint-all format corpus audit bench asan abi-audit deps deps-test clean FORCE
+.PHONY: install demo test lint lint-all format corpus audit accuracy bench asan abi-audit deps deps-test clean FORCE
 
 install: $(STAMPS)/installed
 	@echo "kperfir is installed: .venv/bin/kperfir"
@@ -64,6 +65,9 @@ corpus: install $(BIN)/.stamp-test
 
 audit: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py --audit
+
+accuracy: install $(BIN)/.stamp-test
+	@$(BIN)/python benchmarks/run.py --accuracy
 
 bench: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py

@@ -1,9 +1,10 @@
-"""Measure kperfir, and write benchmarks/RESULTS.md; or go through the corpus, for docs/corpus.md or docs/audit.md.
+"""Measure kperfir, and write benchmarks/RESULTS.md; or go through the corpus, for other documents.
 
     python benchmarks/run.py            every section of the benchmarks
     python benchmarks/run.py simt       one section, printed only
     python benchmarks/run.py --corpus   every kernel of the tests and of real libraries, on every target
     python benchmarks/run.py --audit    what ptxas makes of every kernel of the tests
+    python benchmarks/run.py --accuracy what is reported of each, against the truth of the timing model
 
 Simulated figures are the same on every machine; host speed is this machine's, and labelled with its processor.
 """
@@ -23,6 +24,7 @@ sys.path.insert(0, str(ROOT.parent / "test"))  # The kernels and the launch help
 SECTIONS = ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "decode", "advice")
 CORPUS = ("corpus", "libraries")
 AUDIT = ("audit",)
+ACCURACY = ("accuracy",)
 HEADING = """# Benchmarks
 
 Written by `make bench` (benchmarks/run.py). Simulated cycles come from the timing model of the embedded SIMT device,
@@ -45,6 +47,31 @@ policy, by `kperfir audit` ([user guide](user-guide.md#audit-the-machine-code)):
 accesses, matrix instructions and synchronisation stayed between the clock reads around them.
 """
 
+ACCURACY_HEADING = """# Accuracy
+
+Written by `make accuracy` (benchmarks/run.py --accuracy). What a capture with the default policy says of every kernel
+of the tests, against what the timing model of the SIMT device says of it without the cost of records.
+
+**The truth** is a ghost run: the instrumented kernel, whose own instructions execute and take no time
+([timing-model.md](timing-model.md#ground-truth)). It is compared with the cycles of the plain kernel. They differ where
+records keep LLVM from ordering, merging or unrolling what it otherwise would, which is then in all figures.
+
+**Slowdown** is that of the whole launch: set-up, records, copy-out, and the CTAs that no longer fit on an SM because of
+the buffer's shared memory. A small kernel pays the fixed part, of some 250 cycles, at once.
+
+**Corrected** durations leave out what records took (`kperfir/analysis/correction.py`): a constant per record and per
+frame, nothing where a wait hides it. An error of a region is that of the mean over its executions.
+
+**Why kernels miss.** Four reasons explain the misses. *Waits move*: a region that waits for memory which was asked for
+before other regions gets shorter by what records in between took; which of the waits hid how much cannot be told from
+clocks alone, so it is in the uncertainty. *Contention*: where several warps of a sub-core compete for one unit (matrix
+unit, shared memory, memory port), records change who comes first; single executions then differ by as much as one turn
+of the unit, either way, and the mean of few executions by some of it. *Occupancy*: fewer CTAs at a time wait less for
+each other; `kperfir audit` says where that is so. *Short regions*: of a kernel of under a thousand cycles one per cent
+is less than the uncertainty of a single wait. Time outside of leaf regions is arithmetic, which the default policy does
+not record (`regions="full"` does).
+"""
+
 
 def machine() -> str:
     """The processor and the number of CPUs, without anything that names the host."""
@@ -60,9 +87,11 @@ def main(arguments: list[str]) -> int:
         return write(ROOT.parent / "docs" / "corpus.md", CORPUS_HEADING, CORPUS)
     if arguments == ["--audit"]:
         return write(ROOT.parent / "docs" / "audit.md", AUDIT_HEADING, AUDIT)
-    unknown = set(arguments) - {*SECTIONS, *CORPUS, *AUDIT}
+    if arguments == ["--accuracy"]:
+        return write(ROOT.parent / "docs" / "accuracy.md", ACCURACY_HEADING, ACCURACY)
+    unknown = set(arguments) - {*SECTIONS, *CORPUS, *AUDIT, *ACCURACY}
     if unknown:
-        known = ", ".join((*SECTIONS, *CORPUS, *AUDIT))
+        known = ", ".join((*SECTIONS, *CORPUS, *AUDIT, *ACCURACY))
         print(f"no section {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
         return 2
     if arguments:

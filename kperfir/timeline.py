@@ -128,6 +128,15 @@ class Timeline:
         )
 
     @cached_property
+    def corrected(self) -> pd.DataFrame:
+        """A row per row of `spans`: ``duration_cycles`` without what records took, and ``uncertainty_cycles``, by how
+        much it may be less or more. See `kperfir.analysis.correction`.
+        """
+        from kperfir.analysis.correction import corrected_durations
+
+        return corrected_durations(self.spans, self.stamps)
+
+    @cached_property
     def flows(self) -> pd.DataFrame:
         """A row per asynchronous copy, matrix operation or store and the wait that completed it, if both were recorded.
 

@@ -207,7 +207,9 @@ Result launch(Device &device, const Module &module,
               std::array<uint32_t, 3> grid, nb::object blockThreads,
               uint32_t sharedBytes, const std::vector<nb::bytes> &params,
               uint32_t registers, std::array<uint32_t, 3> cluster, bool log,
-              std::optional<nb::bytes> free) {
+              std::optional<nb::bytes> free,
+              std::optional<uint32_t> residentRegisters,
+              std::optional<uint32_t> residentSharedBytes) {
   simt::LaunchRequest request;
   request.grid = grid;
   if (nb::isinstance<nb::int_>(blockThreads))
@@ -223,6 +225,8 @@ Result launch(Device &device, const Module &module,
   if (free)
     request.freeInstructions.assign(free->c_str(),
                                     free->c_str() + free->size());
+  request.residentRegisters = residentRegisters;
+  request.residentSharedBytes = residentSharedBytes;
   request.interrupt = [] {
     nb::gil_scoped_acquire acquire;
     return PyErr_CheckSignals() != 0;
@@ -313,7 +317,16 @@ void bindSimt(nb::module_ &module) {
       .def_prop_ro(
           "instructions", &Module::instructions,
           getter("def instructions(self, /) -> list[tuple[str, str, int]]"),
-          "(PTX text, file, line) of each");
+          "(PTX text, file, line) of each")
+      .def_prop_ro(
+          "ptx_lines",
+          [](const Module &self) {
+            std::vector<uint32_t> lines;
+            for (const simt::Instruction &one : self.program->instructions)
+              lines.push_back(one.ptxLine);
+            return lines;
+          },
+          "Line in the PTX text of each instruction, from 1");
 
   nb::class_<Result>(module, "Result", "What a launch did.")
       .def_prop_ro("cycles",
@@ -370,7 +383,8 @@ void bindSimt(nb::module_ &module) {
       .def("launch", &launch, "module"_a, "grid"_a, "block_threads"_a,
            "shared_bytes"_a, "params"_a, "registers"_a = 0,
            "cluster"_a = std::array<uint32_t, 3>{1, 1, 1}, "log"_a = false,
-           "free"_a = nb::none())
+           "free"_a = nb::none(), "resident_registers"_a = nb::none(),
+           "resident_shared_bytes"_a = nb::none())
       .def_prop_ro("cycle", [](const Device &self) { return self.cycle(); })
       .def_prop_ro("chip_name",
                    [](const Device &self) { return self.chip().name; })

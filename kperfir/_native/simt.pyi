@@ -70,6 +70,10 @@ class Module:
     def instructions(self, /) -> list[tuple[str, str, int]]:
         """(PTX text, file, line) of each"""
 
+    @property
+    def ptx_lines(self) -> list[int]:
+        """Line in the PTX text of each instruction, from 1"""
+
 class Result:
     """What a launch did."""
 
@@ -115,7 +119,7 @@ class Device:
 
     def set_resolver(self, resolver: object | None) -> None: ...
 
-    def launch(self, module: Module, grid: Sequence[int], block_threads: object, shared_bytes: int, params: Sequence[bytes], registers: int = 0, cluster: Sequence[int] = [1, 1, 1], log: bool = False, free: bytes | None = None) -> Result: ...
+    def launch(self, module: Module, grid: Sequence[int], block_threads: object, shared_bytes: int, params: Sequence[bytes], registers: int = 0, cluster: Sequence[int] = [1, 1, 1], log: bool = False, free: bytes | None = None, resident_registers: int | None = None, resident_shared_bytes: int | None = None) -> Result: ...
 
     @property
     def cycle(self) -> int: ...

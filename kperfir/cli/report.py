@@ -164,6 +164,7 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
         Column("mean", cells("mean_cycles", count), rank=3),
         Column("p50", cells("p50_cycles", count), rank=6),
         Column("p95", cells("p95_cycles", count), rank=5),
+        *_corrected_columns(rows),
         Column("spread", cells("warp_spread", percent), rank=7),
     ]
     if any(row.get("value_min") is not None for row in rows):
@@ -174,6 +175,17 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
     if by != "kind" and (by == "region" or any(row.get("source") for row in rows)):
         columns.append(Column("source", _sources(rows, by), right=False, rank=8, style="dim"))
     return columns
+
+
+def _corrected_columns(rows: list[dict[str, Any]]) -> list[Column]:
+    """The mean without what records took, and how sure that is."""
+    cells = [
+        "-"
+        if row["corrected_cycles"] is None
+        else f"{count(row['corrected_cycles'])} ± {count(row['uncertainty_cycles'])}"
+        for row in rows
+    ]
+    return [Column("corrected", cells, rank=4)] if any(cell != "-" for cell in cells) else []
 
 
 def _wait_columns(waits: dict[str, list[dict[str, Any]]]) -> list[Column]:

@@ -46,6 +46,7 @@ class Request:
 def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     """The report as JSON-ready data."""
     from kperfir.advice.advise import advise
+    from kperfir.analysis.correction import with_corrections
     from kperfir.analysis.occupancy import sm_occupancy
     from kperfir.analysis.regions import kernel_cycles_of, region_statistics
     from kperfir.analysis.wait_time import LEVELS, wait_statistics
@@ -53,6 +54,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
 
     spans = timeline.spans
     statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), request.by)
+    statistics = with_corrections(statistics, timeline, request.by)
     occupancy, lag = sm_occupancy(spans), warp_lag(spans)
     waits = {level: wait_statistics(spans, level) for level in LEVELS}
     reader = SourceReader()

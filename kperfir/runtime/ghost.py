@@ -4,8 +4,8 @@
     with driver.ghost(Ghost.of(plain)):
         kernel[grid](...)                      # instrumented
 
-kperfir's own instructions execute and take no time, and as many CTAs share an SM as without them. What the compiler does
-differently elsewhere because of records stays, so the cycles of a launch may differ from the plain kernel's by that.
+kperfir's own instructions execute and take no time, and as many CTAs share an SM as without them. What the compiler
+does differently elsewhere because of records stays: the cycles of a launch may differ from the plain kernel's by that.
 """
 
 from __future__ import annotations

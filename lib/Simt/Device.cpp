@@ -226,11 +226,17 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
 
   LaunchResult result;
   uint32_t registers =
-      request.registers
-          ? request.registers
-          : registersThatFit(theChip, launch.warpsPerCta, program->registers);
-  result.occupancy = computeOccupancy(theChip, launch.warpsPerCta, registers,
-                                      launch.sharedBytes);
+      request.registers ? request.registers
+                        : registersThatFit(theChip, launch.warpsPerCta,
+                                           request.residentRegisters.value_or(
+                                               program->registers));
+  uint32_t sharedBytes = launch.sharedBytes;
+  if (request.residentSharedBytes)
+    sharedBytes =
+        std::max(program->sharedBytes,
+                 program->dynamicSharedBegin + *request.residentSharedBytes);
+  result.occupancy =
+      computeOccupancy(theChip, launch.warpsPerCta, registers, sharedBytes);
   if (result.occupancy.ctasPerSm == 0)
     throw Error(ErrorKind::Limit,
                 "one CTA does not fit on an SM, limited by " +

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,10 @@ struct LaunchRequest {
   /// Per PTX instruction (Program::instructions): it takes no time (ghost
   /// mode).
   std::vector<uint8_t> freeInstructions;
+  /// Where these are given, as many CTAs share an SM as would if a thread had
+  /// this many registers by estimate, and a CTA this much dynamic shared memory
+  /// (ghost mode: those of the kernel without what is free).
+  std::optional<uint32_t> residentRegisters, residentSharedBytes;
   /// Called every few milliseconds; true ends the launch with Interrupted.
   std::function<bool()> interrupt;
 };

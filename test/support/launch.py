@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import kperfir
 from kernels.workload import bits
 from kperfir.config import resolve
+from kperfir.runtime.ghost import Ghost
 from kperfir.runtime.select import Selection
 from kperfir.runtime.simt import active_simt_driver
 
@@ -71,13 +72,19 @@ def run_plain(workload: Workload, *, seed: int = 0, log: bool = False, **device:
     return Run(arguments, compiled, launch)
 
 
-def run_profiled(workload: Workload, path: Path, *, seed: int = 0, log: bool = False, **options: Any) -> ProfiledRun:
-    """Launch `workload` instrumented, on one host thread; `options` go to `kperfir.profile`."""
+def run_profiled(
+    workload: Workload, path: Path, *, seed: int = 0, log: bool = False, ghost: Run | None = None, **options: Any
+) -> ProfiledRun:
+    """Launch `workload` instrumented, on one host thread; `options` go to `kperfir.profile`.
+
+    With `ghost`, a launch of it without records, they take no time.
+    """
     arguments = workload.arguments(seed)
     with kperfir.profile(path, **{"device": "simt", "simt_seed": 0, "simt_threads": 1} | options):
         driver = active_simt_driver()
         assert driver is not None
-        compiled, launch = _launch(workload, arguments, driver, log=log)
+        with driver.ghost(Ghost.of(ghost.launch)) if ghost else contextlib.nullcontext():
+            compiled, launch = _launch(workload, arguments, driver, log=log)
     return ProfiledRun(arguments, compiled, launch, kperfir.load(path), path)
 
 

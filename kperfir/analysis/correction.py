@@ -1,0 +1,159 @@
+"""Durations without what measuring them took, and how sure that is. Pure functions of a Timeline's tables.
+
+    corrected = corrected_durations(timeline.spans, timeline.stamps)
+
+Between two stamps of a warp lie the store of the first, the clock read of the second and, where another frame begins,
+the end of one frame and the begin of the next. That takes a constant number of issue slots (the constant per record of
+KPerfIR's trace replay), unless the warp waits for something anyway: then it is hidden, and a wait is the difference of
+the two clock reads around it. A gap that is longer than the shortest latency that a warp can wait for may be either.
+
+Only durations are corrected. Starts and ends stay as measured, so nothing is reordered across warps; no gap gets less
+than nothing, so neither does any region, nor a flow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from kperfir.analysis.regions import KEYS
+from kperfir.analysis.wait_time import WAIT_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from kperfir.timeline import Timeline
+
+    Integers = NDArray[np.int64]
+
+# Cycles. Compared with ghost runs of the timing model in docs/accuracy.md; a GPU's may differ by a few.
+RECORD_CYCLES = 5  # A store, its cursor's use, a clock read.
+SHORT_RECORD_CYCLES = 4  # Where next to nothing lies between, the store overlaps with nothing.
+SHORT_GAP_CYCLES = 16
+FRAME_CYCLES = 19  # The tag, the cursor and the count of one frame, and the comparison of the next.
+HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway.
+SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
+# Of such a gap: how much a wait changes when the warp, and those that it shares the SM with, come to it later.
+WAIT_SHIFT = 0.1
+
+# A report of more spans than this does without: their stamps would have to be decoded again, and searched.
+MOST_SPANS = 1_000_000
+
+
+def corrected_durations(spans: pd.DataFrame, stamps: pd.DataFrame) -> pd.DataFrame:
+    """Correct the duration of every span.
+
+    Args:
+        spans: `Timeline.spans`, or rows of it in its order.
+        stamps: `Timeline.stamps` of the same captures.
+
+    Returns:
+        A row per span, with its index: ``duration_cycles`` without what the records in it took, from 0 to what was
+        measured, and ``uncertainty_cycles``: how much less or more it may be. A span whose stamps are not among
+        `stamps` is left as it is, with an uncertainty of nan.
+    """
+    measured = spans["duration_cycles"].to_numpy()
+    overhead, uncertainty = np.zeros(len(spans), np.int64), np.full(len(spans), np.nan)
+    for rows, of_launch in _by_launch(spans, stamps):
+        part = spans.iloc[rows]
+        tracks = _Keys(of_launch)
+        first, last = (_find(part, column, tracks) for column in ("start_cycles", "end_cycles"))
+        waits = first[(first >= 0) & part["kind"].isin(WAIT_KINDS).to_numpy()]
+        own, unsure = _gaps(of_launch, tracks.stamps, waits)
+        known = (first >= 0) & (last >= first)
+        sums = [np.concatenate(([0], np.cumsum(gaps))) for gaps in (own, unsure)]
+        # The gap in front of stamp i is entry i, so those of a span are first + 1 to last.
+        totals = [np.where(known, total[last + 1] - total[first + 1], 0) for total in sums]
+        overhead[rows], uncertainty[rows] = totals[0], np.where(known, totals[1], np.nan)
+    return pd.DataFrame(
+        {"duration_cycles": measured - np.minimum(overhead, measured), "uncertainty_cycles": uncertainty},
+        index=spans.index,
+    )
+
+
+def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> pd.DataFrame:
+    """`region_statistics` of a timeline with ``corrected_cycles`` and ``uncertainty_cycles``: means over executions.
+
+    NaN where nothing is known, and in all rows if there are more than `MOST_SPANS` spans.
+    """
+    spans = timeline.spans
+    if len(spans) > MOST_SPANS:
+        return statistics.assign(corrected_cycles=np.nan, uncertainty_cycles=np.nan)
+    corrected = timeline.corrected
+    keys = list(KEYS[by])
+    known = spans["complete"] & corrected["uncertainty_cycles"].notna()
+    table = spans.loc[known, keys].assign(
+        corrected_cycles=corrected["duration_cycles"].astype(float),
+        uncertainty_cycles=corrected["uncertainty_cycles"],
+    )
+    means = table.groupby(keys, observed=True).mean()
+    rows = pd.MultiIndex.from_frame(statistics[keys].astype(object))
+    means.index = pd.MultiIndex.from_tuples([tuple(key) for key in means.index], names=keys)
+    return statistics.assign(**{name: means[name].reindex(rows).to_numpy() for name in means})
+
+
+def _gaps(stamps: pd.DataFrame, track: Integers, waits: Integers) -> tuple[Integers, Integers]:
+    """Cycles that records took in the gap in front of each stamp, and how much more or less it may be.
+
+    Args:
+        stamps: Of one launch.
+        track: Which warp of which CTA each is of; equal numbers are adjacent.
+        waits: Stamps with which a wait begins.
+    """
+    clock, frame, slot = (stamps[name].to_numpy().astype(np.int64) for name in ("clock", "frame", "slot"))
+    gap = np.diff(clock, prepend=clock[:1])
+    follows = np.concatenate(([False], track[1:] == track[:-1]))
+    same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
+    may_hide = gap >= SHORTEST_WAIT_CYCLES
+    in_frame = np.where(gap <= SHORT_GAP_CYCLES, SHORT_RECORD_CYCLES, RECORD_CYCLES)
+    own = np.where(same_frame, in_frame, np.where(may_hide, HIDDEN_FRAME_CYCLES, FRAME_CYCLES))
+    hidden = np.where(same_frame, RECORD_CYCLES, FRAME_CYCLES - HIDDEN_FRAME_CYCLES)
+    unsure = np.where(may_hide, np.maximum(hidden, (WAIT_SHIFT * gap).astype(np.int64)), 1)
+    ends_wait = np.zeros(len(gap), bool)
+    ends_wait[waits[waits + 1 < len(gap)] + 1] = True
+    own = np.where(ends_wait & may_hide, 0, own)
+    own, unsure = np.minimum(own, gap), np.minimum(unsure, gap)
+    return np.where(follows, own, 0), np.where(follows, unsure, 0)
+
+
+class _Keys:
+    """Numbers that order the stamps of a launch by track and clock."""
+
+    def __init__(self, stamps: pd.DataFrame) -> None:
+        self._low = int(stamps["clock"].min())
+        self._range = int(stamps["clock"].max()) - self._low + 1
+        self.stamps = self._track(stamps)
+        self.keys = self.stamps * self._range + (stamps["clock"].to_numpy() - self._low)
+
+    @staticmethod
+    def _track(table: pd.DataFrame) -> Integers:
+        track: Integers = table["cta"].to_numpy().astype(np.int64) * (1 << 6) + table["warp"].to_numpy()
+        return track
+
+    def of(self, spans: pd.DataFrame, column: str) -> Integers:
+        """Keys of the stamps at which spans start or end; -1 where there can be none."""
+        clock = spans[column].to_numpy() - self._low
+        keys: Integers = self._track(spans) * self._range + clock
+        return np.where((clock >= 0) & (clock < self._range), keys, -1)
+
+
+def _find(spans: pd.DataFrame, column: str, tracks: _Keys) -> Integers:
+    """Row among the stamps of the one at which each span starts or ends, or -1."""
+    wanted = tracks.of(spans, column)
+    place = np.searchsorted(tracks.keys, wanted)
+    found = tracks.keys[np.minimum(place, len(tracks.keys) - 1)] == wanted
+    return np.where(found, place, -1)
+
+
+def _by_launch(spans: pd.DataFrame, stamps: pd.DataFrame) -> Iterator[tuple[slice, pd.DataFrame]]:
+    """For each launch, its rows of `spans` and its stamps; launches without stamps are left out."""
+    of_spans, of_stamps = spans["launch"].to_numpy(), stamps["launch"].to_numpy()
+    for launch in np.unique(of_spans):
+        begin, end = np.searchsorted(of_stamps, [launch, launch + 1])
+        if begin < end:
+            rows = slice(*np.searchsorted(of_spans, [launch, launch + 1]))
+            yield rows, stamps.iloc[begin:end]

@@ -1,0 +1,22 @@
+"""What a capture says of regions, corrected, against the truth of the timing model; docs/accuracy.md has all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kernels.cases import WORKLOADS
+from support.accuracy import measure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("name", ["nested_loops", "branchy_loop", "fa_fwd_fp16"])
+def test_corrected_regions_are_near_the_truth(name: str, tmp_path: Path):
+    found = measure(WORKLOADS[name], tmp_path, chip="a100")
+    assert found.median_excess <= 1
+    assert found.p95_excess <= 1.5
+    assert abs(found.kernel_error) <= 0.01 < found.kernel_error_raw
+    assert found.covered >= 0.85

@@ -1,0 +1,77 @@
+"""Durations without what records took, on clocks that are written by hand."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from kperfir.analysis.correction import (
+    FRAME_CYCLES,
+    HIDDEN_FRAME_CYCLES,
+    RECORD_CYCLES,
+    SHORT_RECORD_CYCLES,
+    corrected_durations,
+)
+
+# Clocks of one warp: a short gap, a medium one, another frame soon, another frame late.
+CLOCKS = [(0, 0, 1000), (0, 1, 1010), (0, 2, 1040), (1, 0, 1080), (1, 1, 1100), (2, 0, 1300)]
+
+
+def stamps(*warps: list[tuple[int, int, int]], launch: int = 0) -> pd.DataFrame:
+    rows = [(launch, 0, warp, frame, slot, clock) for warp, clocks in enumerate(warps) for frame, slot, clock in clocks]
+    return pd.DataFrame(rows, columns=["launch", "cta", "warp", "frame", "slot", "clock"])
+
+
+def spans(*rows: tuple[int, int, int], kind: str = "load", launch: int = 0) -> pd.DataFrame:
+    """(warp, start, end) of each."""
+    return pd.DataFrame(
+        [(launch, 0, warp, kind, start, end, end - start) for warp, start, end in rows],
+        columns=["launch", "cta", "warp", "kind", "start_cycles", "end_cycles", "duration_cycles"],
+    )
+
+
+def corrected(table: pd.DataFrame, clocks: pd.DataFrame) -> list[int]:
+    return corrected_durations(table, clocks)["duration_cycles"].tolist()
+
+
+def test_a_gap_loses_the_cost_of_a_record_and_more_at_a_frames_end():
+    table = spans((0, 1000, 1010), (0, 1010, 1040), (0, 1040, 1080), (0, 1100, 1300))
+    assert corrected(table, stamps(CLOCKS)) == [
+        10 - SHORT_RECORD_CYCLES, 30 - RECORD_CYCLES, 40 - FRAME_CYCLES, 200 - HIDDEN_FRAME_CYCLES,
+    ]  # fmt: skip
+
+
+def test_a_span_loses_the_cost_of_all_records_inside():
+    gaps = SHORT_RECORD_CYCLES + RECORD_CYCLES + FRAME_CYCLES + RECORD_CYCLES + HIDDEN_FRAME_CYCLES
+    assert corrected(spans((0, 1000, 1300)), stamps(CLOCKS)) == [300 - gaps]
+
+
+def test_a_wait_is_the_difference_of_its_clocks():
+    clocks = stamps([(0, 0, 0), (0, 1, 500), (0, 2, 520)])
+    assert corrected(spans((0, 0, 500), kind="async_wait"), clocks) == [500]
+    assert corrected(spans((0, 0, 500), kind="load"), clocks) == [500 - RECORD_CYCLES]
+    assert corrected(spans((0, 500, 520), kind="async_wait"), clocks) == [20 - RECORD_CYCLES]
+
+
+def test_no_duration_is_less_than_nothing():
+    clocks = stamps([(0, 0, 0), (0, 1, 2), (1, 0, 5)])
+    found = corrected_durations(spans((0, 0, 2), (0, 2, 5), (0, 0, 5)), clocks)
+    assert found["duration_cycles"].tolist() == [0, 0, 0]
+
+
+def test_warps_and_launches_are_corrected_apart():
+    both = pd.concat([stamps(CLOCKS, [(0, 0, 1000), (0, 1, 1300)]), stamps(CLOCKS, launch=1)], ignore_index=True)
+    table = pd.concat([spans((0, 1000, 1010), (1, 1000, 1300)), spans((0, 1000, 1010), launch=1)], ignore_index=True)
+    assert corrected(table, both) == [10 - SHORT_RECORD_CYCLES, 300 - RECORD_CYCLES, 10 - SHORT_RECORD_CYCLES]
+
+
+def test_uncertainty_adds_up_and_is_more_where_a_wait_may_hide_something():
+    found = corrected_durations(spans((0, 1000, 1010), (0, 1000, 1040), (0, 1100, 1300)), stamps(CLOCKS))
+    assert found["uncertainty_cycles"].tolist() == [1, 2, 20]
+
+
+def test_a_span_without_its_stamps_is_left_as_it_is():
+    found = corrected_durations(spans((0, 1000, 1011), (3, 1000, 1010)), stamps(CLOCKS))
+    assert found["duration_cycles"].tolist() == [11, 10]
+    assert found["uncertainty_cycles"].isna().all()
+    empty = corrected_durations(spans((0, 1000, 1010)), stamps())
+    assert empty["duration_cycles"].tolist() == [10]
