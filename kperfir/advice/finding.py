@@ -141,6 +141,8 @@ def _finite(data: Any) -> Any:
         return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_finite(value) for value in data]
+    if hasattr(data, "item"):  # A number of NumPy's, which JSON does not know.
+        data = data.item()
     if isinstance(data, float) and not math.isfinite(data):
         return None
     return data

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kperfir.advice.finding import ADVICE_VERSION, Advice, Change, Figure, Finding, Place
@@ -27,6 +29,12 @@ def test_finding_as_json_has_its_fields_in_order() -> None:
     assert data["places"] == [{"region": "load k.py:4", "kind": "load", "file": "/src/k.py", "line": 4, "share": 0.25}]
     assert data["figures"] == [{"name": "wait_share", "value": 0.25, "unit": "share"}]
     assert data["change"] == {"what": "raise num_stages", "settings": {"num_stages": 4}}
+
+
+def test_numbers_of_numpy_are_plain_in_json() -> None:
+    figures = (Figure("ctas", np.int64(3), "count"), Figure("share", np.float64("nan"), "share"))
+    data = dataclasses.replace(finding(speedup=np.float64(1.5)), figures=figures).to_dict()
+    assert json.dumps([data["speedup"], *(figure["value"] for figure in data["figures"])]) == "[1.5, 3, null]"
 
 
 def test_numbers_that_json_lacks_are_null() -> None:
