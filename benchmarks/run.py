@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT.parent / "test"))  # The kernels and the launch helpers are the tests' own.
 
-SECTIONS = ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "decode", "advice")
+SECTIONS = ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "decode", "advice", "page")
 CORPUS = ("corpus", "libraries")
 AUDIT = ("audit",)
 ACCURACY = ("accuracy",)

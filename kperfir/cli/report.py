@@ -61,7 +61,8 @@ def command(
         return _write_page(timeline, page, kernels)
     if as_digest:
         by, sort, limit = "region", None, None
-    report = build(timeline, Request(by, sort or ("program" if by == "region" else "self"), kernels, limit))
+    sort = sort or ("program" if by == "region" else "self")
+    report = build(timeline, Request(by, sort, kernels, limit, findings=as_json or as_digest))
     if as_digest:
         click.echo(digest(report), nl=False)
     elif as_json:

@@ -35,12 +35,20 @@ SORTS = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to report. `kernels`: names to show, None for all; `limit`: rows per kernel at most, None for all."""
+    """What to report.
+
+    Attributes:
+        by, sort: What a row stands for, and the order of rows.
+        kernels: Names to show; None: all.
+        limit: Rows per kernel at most; None: all.
+        findings: Ask the advisor, which takes longer than the rest.
+    """
 
     by: str = "region"
     sort: str = "program"
     kernels: tuple[str, ...] | None = None
     limit: int | None = None
+    findings: bool = True
 
 
 def build(timeline: Timeline, request: Request) -> dict[str, Any]:
@@ -59,7 +67,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     waits = {level: wait_statistics(spans, level) for level in LEVELS}
     reader = SourceReader()
     names = kernel_names(timeline) if request.kernels is None else request.kernels
-    advice = advise(timeline, names)
+    advice = advise(timeline, names) if request.findings else None
     kernels = []
     for name in names:
         rows = _with_values(statistics[statistics["kernel"] == name], timeline.marks, request.by)
@@ -72,7 +80,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
                 "sms": records(occupancy[occupancy["kernel"] == name]),
                 "waits": {level: _of_kernel(table, name) for level, table in waits.items()},
                 "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
-                "findings": [finding.to_dict() for finding in advice.of_kernel(name)],
+                **({"findings": [finding.to_dict() for finding in advice.of_kernel(name)]} if advice else {}),
                 "rows_total": len(rows),
                 "rows": [_with_source(row, reader) for row in records(rows.head(request.limit or len(rows)))],
             }

@@ -58,11 +58,13 @@ const timeline = {
 
   draw() {
     if (!this.state.launch) return;
+    const begin = performance.now();
     this.colours ??= palette();
     this.state.scroll = $("tracks").scrollTop;
     drawTimeline($("canvas"), this.state, this.colours);
     drawOverview($("overview"), this.state, this.colours);
     const { start, end } = this.state.window;
+    $("tracks").dataset.drawMs = (performance.now() - begin).toFixed(1); // For benchmarks.
     $("window").textContent = `${duration(start)} to ${duration(end)} (${duration(end - start)})`;
   },
 
