@@ -26,6 +26,7 @@ _STATEMENT = re.compile(r"^(?:@!?([\w%$]+)\s+)?([a-z][\w.:]*)\s*(.*)$", re.DOTAL
 _DECLARED = re.compile(r"^\.reg\s+\.\w+\s+(.*)$")
 _WORD = re.compile(r"[%$\w]+")
 _TABLE = ".branchtargets"
+_DECLARED_NAME = re.compile(r"([%$\w]+)(?:<(\d+)>)?")
 _LOCATION_DIRECTIVES = (".loc", ".file", ".section", ".pragma")
 
 # First words of instructions that do more than write a register: they stay whether or not their results are used.
@@ -155,8 +156,9 @@ class _Parser:
             return
         declared = _DECLARED.match(statement)
         if declared:
-            names = [name for name in _WORD.findall(declared[1]) if not name.isdecimal()]
-            self._scopes[-1].update({name: f"{name}@{self._scope_count}" for name in names})
+            for name, count in _DECLARED_NAME.findall(declared[1]):
+                names = [f"{name}{number}" for number in range(int(count))] if count else [name]
+                self._scopes[-1].update({each: f"{each}@{self._scope_count}" for each in names})
             return
         match = None if statement.startswith(".") else _STATEMENT.match(statement)
         if match is None:

@@ -73,6 +73,21 @@ def test_names_of_inline_assembly_belong_to_their_scope():
     assert found.flow.successors == ((0, 1), (1, 2), ())
 
 
+def test_registers_that_are_declared_by_number_are_known():
+    assert (
+        own("""
+        { .reg .b32 a<2>, b;
+        cvt.rz.f16x2.f32 a0, %r1, %r2;
+        and.b32 a1, a0, 255;
+        mov.b32 b, a1;
+        st.global.b32 [%rd1], b;
+        }
+        ret;
+    """)
+        == []
+    )
+
+
 def test_a_table_of_branches_goes_to_all_its_targets():
     flow = program("""
         brx.idx %r1, table;
