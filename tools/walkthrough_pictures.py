@@ -37,6 +37,7 @@ PICTURES = {
     "bubble": Picture("bubble-before", "#timeline", (*INTO_LOOP, "]", "Enter", "-", "-")),
     "imbalance": Picture("imbalance-before", "#occupancy"),
     "bank_conflict": Picture("bank_conflict-before", "#timeline", ("]", "ArrowDown")),
+    "hashed_weights": Picture("hashed_weights-element", "#timeline", ("]", *["ArrowDown"] * 3, "]", "Enter", "-")),
     "regression": Picture("regression-new", "#timeline", (*INTO_LOOP, "]", "Enter", "-", "-")),
 }
 

@@ -59,7 +59,7 @@ def rules(timeline: Timeline) -> set[str]:
 
 def test_page_has_each_walkthrough_with_command_and_picture() -> None:
     assert re.findall(r"^    python docs/walkthroughs/(\w+)\.py$", PAGE, re.M)[1:] == [
-        "slow_load", "bubble", "imbalance", "bank_conflict", "regression",
+        "slow_load", "bubble", "imbalance", "bank_conflict", "regression", "hashed_weights",
     ]  # fmt: skip
     pictures = re.findall(r"!\[[^\]]{20,}\]\((img/walkthrough-\w+\.png)\)", PAGE)
     assert sorted(pictures) == [f"img/walkthrough-{name}.png" for name in NAMES]
@@ -99,3 +99,13 @@ def test_regression_is_named_and_has_an_exit_code(run: Run) -> None:
     assert "exit code 4" in run.out
     assert re.search(r"loop regression\.py:25 .* slower", run.out)
     assert re.search(r"loop regression\.py:23 .* removed", run.out)
+
+
+def test_hashed_weights_get_faster_by_what_is_seen_and_by_what_is_advised(run: Run) -> None:
+    assert run.speedup("hashed_weights") > 1.8
+    by_element, by_block, staged = (run.load(f"hashed_weights-{name}") for name in ("element", "block", "stages"))
+    assert mean(by_element, "load") > 3 * mean(by_block, "load")
+    (finding,) = (finding for finding in advise(by_block).findings if finding.rule == "pipeline-loop")
+    assert finding.change.settings == {"num_stages": 3}
+    achieved = by_block.launches["cycles"].sum() / staged.launches["cycles"].sum()
+    assert achieved == pytest.approx(finding.speedup, rel=0.25)

@@ -87,15 +87,23 @@ const COLUMNS = [
   ["mean", "mean_cycles", (row) => whole(row.mean_cycles)],
   ["p50", "p50_cycles", (row) => whole(row.p50_cycles)],
   ["p95", "p95_cycles", (row) => whole(row.p95_cycles)],
+  ["corrected", "corrected_cycles", correctedText],
   ["spread", "warp_spread", (row) => percent(row.warp_spread)],
   ["partial", "incomplete", (row) => (row.incomplete ? whole(row.incomplete) : "")],
   ["source", "", (row) => (row.line > 0 ? sourceLink(row) : "")],
 ];
 
+/** The mean without what records took, and how much less or more it may be. */
+function correctedText(row) {
+  if (row.corrected_cycles == null) return "";
+  return `${whole(row.corrected_cycles)} ± ${whole(row.uncertainty_cycles)}`;
+}
+
 function showSummary() {
   const section = $("summary");
   section.append(make("p", { class: "dim" },
     "Cycles of a warp, over all warps, CTAs and launches. Share: of the CTAs’ time. Self: without what is nested inside. " +
+    "Corrected: the mean without what recording took. " +
     "A region’s name makes the others faint in the timeline; a column’s title sorts."));
   if (!data.report.kernels.length) section.append(make("p", {}, "No launch was recorded."));
   for (const kernel of data.report.kernels) {
@@ -128,7 +136,8 @@ function regionTable(kernel) {
     body.replaceChildren(...rows.map((row) => regionRow(kernel, row, !sorted)));
     markChosen(timeline.state.region);
   };
-  const used = COLUMNS.filter(([title]) => title !== "partial" || kernel.rows.some((row) => row.incomplete));
+  const needs = { partial: (row) => row.incomplete, corrected: (row) => row.corrected_cycles != null };
+  const used = COLUMNS.filter(([title]) => !(title in needs) || kernel.rows.some(needs[title]));
   const head = used.map(([title, key]) => make("th", { class: title === "region" ? "name" : "", scope: "col" },
     key ? make("button", { type: "button", onclick: () => fill(key) }, title) : title));
   fill("");

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 import kperfir
 from kperfir.analysis.registry import ANALYSES
@@ -100,7 +100,7 @@ def test_zoom_and_move_by_keys_buttons_and_wheel(opened: Opened) -> None:
     opened.page.keyboard.down("Control")
     opened.page.mouse.wheel(0, -400)
     opened.page.keyboard.up("Control")
-    opened.page.wait_for_function("!document.getElementById('window').textContent.startsWith('0 ns')")
+    expect(opened.page.locator("#window")).not_to_have_text(re.compile("^0 ns"))
     low, end = shown()
     assert end - low < high / 2
 
@@ -147,7 +147,7 @@ def test_other_launch_is_shown(open_page: Open, report: Path) -> None:
     opened = open_page(report)
     first = opened.page.inner_text("#window")
     opened.page.select_option("#launch", "1")
-    opened.page.wait_for_function(f"document.getElementById('window').textContent !== {json.dumps(first)}")
+    expect(opened.page.locator("#window")).not_to_have_text(first)
     opened.press("]")
     assert opened.page.inner_text("#details b") == "CTA 0"
 
