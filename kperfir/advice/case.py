@@ -36,7 +36,8 @@ class Case:
         spans: Its rows of `Timeline.spans`, renumbered from 0; ``parent`` counts these rows.
         flows: Its rows of `Timeline.flows`; ``from_span`` and ``to_span`` count the rows of `spans`.
         launches: Its rows of `Timeline.launches`.
-        facts: Of the compilation (num_warps, num_stages, shared_bytes, constants, ...); empty if not known.
+        facts: Of the compilation (num_warps, num_stages, shared_bytes, constants, ...); empty if not known. Shared
+            memory is without what holds the records.
         launch_facts: Of its first launch (ctas_per_sm); empty if not known.
         sms: SMs of the device; 0 if not known.
         slots: By launch and flow, buffers that go round between warps.
@@ -142,6 +143,8 @@ def _case(
         (launch for capture in timeline.captures for launch in capture.launches if launch.kernel.name == kernel), None
     )
     facts = dict(record.kernel.facts) if record else {}
+    if record and facts.get("shared_bytes") and record.kernel.layout.buffer == "shared":
+        facts["shared_bytes"] = max(0, facts["shared_bytes"] - record.kernel.layout.cta_bytes)
     process = record.capture.process if record else {}
     return Case(
         kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0),

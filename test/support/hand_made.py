@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 CLOCK_HZ = 1e9  # A cycle is a nanosecond.
+RECORD_BYTES = 1024  # Of shared memory, for records.
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,9 @@ def hand_made(
     spans = spans.astype(SPAN_DTYPES)
     launches = _launches(spans, kernel, cycles, ctas_total)
     between = [SimpleNamespace(id=0, slots=buffers, via="mbarrier")] if buffers else []
+    layout = SimpleNamespace(flows=between, buffer="shared", cta_bytes=RECORD_BYTES)
     record = SimpleNamespace(
-        kernel=SimpleNamespace(name=kernel, facts=facts or {}, layout=SimpleNamespace(flows=between)),
+        kernel=SimpleNamespace(name=kernel, facts=facts or {}, layout=layout),
         facts=launch_facts or {},
         capture=SimpleNamespace(process={"sm_count": sm_count}),
     )  # fmt: skip

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ENOUGH = 1.15
 LEAST_SHARE = 0.05
 MOST_STAGES = 8
+# Shared memory that a CTA can have, by architecture: CUDA programming guide, technical specifications.
+SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 87: 163 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10}
 PRODUCTS = ("dot", "wgmma", "tcgen05")
 
 
@@ -28,7 +30,8 @@ def deepen_pipeline(case: Case) -> Iterator[Finding]:
 
     With N tiles under way an iteration takes max(T_comp, (T_load + T_comp) / N); expected is that of the least N' that
     leaves at most `ENOUGH` * T_comp, bound is T_comp. Both replace the iteration that was seen; expected leaves the
-    first as it is, whose tile is waited for in any case.
+    first as it is, whose tile is waited for in any case. N' is no more than shared memory has room for, if all of it is
+    taken for tiles.
     """
     for _, row in case.pipelines.iterrows():
         view = _view(case, row)
@@ -37,7 +40,9 @@ def deepen_pipeline(case: Case) -> Iterator[Finding]:
         if view is None or row["delta_cycles"] >= 0 or waits < LEAST_SHARE or work <= 0:
             continue
         depth = int(row["slots"])
-        wanted = min(max(depth + 1, math.ceil(trip / (ENOUGH * work))), depth + MOST_STAGES)
+        wanted = min(max(depth + 1, math.ceil(trip / (ENOUGH * work))), depth + MOST_STAGES, _room(case, depth))
+        if wanted <= depth:
+            continue
         after = max(work, trip / wanted)
         settings = _depth_settings(case, view, depth, wanted)
         yield Finding(
@@ -200,6 +205,12 @@ def _saved(case: Case, view: LoopView, cycles: float) -> float:
 def _expected(case: Case, view: LoopView, cycles: float) -> float:
     """Speed-up if all iterations but the first take so much less: its tile is waited for however deep the pipeline."""
     return case.speedup(_saved(case, view, cycles) * (1 - 1 / view.trips))
+
+
+def _room(case: Case, depth: int) -> int:
+    """Tiles for which shared memory has room, each as large as those that are under way now."""
+    limit, used = SHARED_BYTES.get(_architecture(case), 0), int(case.facts.get("shared_bytes") or 0)
+    return limit * depth // used if limit and used else depth + MOST_STAGES
 
 
 def _depth_settings(case: Case, view: LoopView, depth: int, wanted: int) -> dict[str, Any]:

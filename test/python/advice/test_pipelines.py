@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.fired import fired
-from support.hand_made import HandMade, Warp, at, hand_made, loop
+from support.hand_made import RECORD_BYTES, HandMade, Warp, at, hand_made, loop
 
 TRIPS = 10
 
@@ -51,6 +51,16 @@ def test_buffers_between_warps_are_the_constexpr_of_that_number() -> None:
     facts["constants"] = {"S": 1, "T": 1}
     (finding,) = fired(hand_made(warps, arrows=arrows, buffers=1, facts=facts), "deepen-pipeline")
     assert finding.change.settings == {}  # Which of the two it is, is not known.
+
+
+@pytest.mark.parametrize(("shared_bytes", "wanted"), [(50 << 10, 3), (70 << 10, 2), (100 << 10, None)])
+def test_no_more_tiles_than_shared_memory_has_room_for(shared_bytes: int, wanted: int | None) -> None:
+    # 163 KiB on sm_80: three times 50, twice 70, once 100.
+    timeline = copying(
+        340, 240, facts={"num_stages": 2, "shared_bytes": shared_bytes + RECORD_BYTES, "target": "cuda:80"}
+    )
+    found = [finding.figure("slots_wanted") for finding in fired(timeline, "deepen-pipeline")]
+    assert found == ([wanted] if wanted else [])
 
 
 @pytest.mark.parametrize(
