@@ -68,8 +68,10 @@ clocks alone, so it is in the uncertainty. *Contention*: where several warps of 
 unit, shared memory, memory port), records change who comes first; single executions then differ by as much as one turn
 of the unit, either way, and the mean of few executions by some of it. *Occupancy*: fewer CTAs at a time wait less for
 each other; `kperfir audit` says where that is so. *Short regions*: of a kernel of under a thousand cycles one per cent
-is less than the uncertainty of a single wait. Time outside of leaf regions is arithmetic, which the default policy does
-not record (`regions="full"` does).
+is less than the uncertainty of a single wait.
+
+Time outside of leaf regions is arithmetic, which the default policy does not record (`regions="full"` does), and the
+wait for a loaded value where arithmetic is the first to need it: it shows in the loop, iteration or kernel around.
 """
 
 

@@ -19,8 +19,6 @@ WORK = {"a100": WORKLOADS, "h100": WORKLOADS | HOPPER_WORKLOADS}
 BOUNDS = {
     ("a100", "vadd_fp32"): 0.0,
     ("a100", "softmax_fp32"): 0.015,
-    ("a100", "nested_loops"): 0.01,
-    ("a100", "matmul_fp16"): 0.015,
     ("h100", "matmul_persistent_tma"): 0.01,
 }
 
