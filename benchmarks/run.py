@@ -62,13 +62,17 @@ the buffer's shared memory. A small kernel pays the fixed part, of some 250 cycl
 **Corrected** durations leave out what records took (`kperfir/analysis/correction.py`): a constant per record and per
 frame, nothing where a wait hides it. An error of a region is that of the mean over its executions.
 
-**Why kernels miss.** Four reasons explain the misses. *Waits move*: a region that waits for memory which was asked for
+**Why kernels miss.** Four reasons explain most misses. *Waits move*: a region that waits for memory which was asked for
 before other regions gets shorter by what records in between took; which of the waits hid how much cannot be told from
 clocks alone, so it is in the uncertainty. *Contention*: where several warps of a sub-core compete for one unit (matrix
 unit, shared memory, memory port), records change who comes first; single executions then differ by as much as one turn
-of the unit, either way, and the mean of few executions by some of it. *Occupancy*: fewer CTAs at a time wait less for
+of the unit, either way, and the mean of few executions by some of it. With four or more warps to a sub-core
+(`warps_16`, `warps_32`) their records also queue for its issue slots, which a constant per record does not know.
+*Occupancy*: fewer CTAs at a time wait less for
 each other; `kperfir audit` says where that is so. *Short regions*: of a kernel of under a thousand cycles one per cent
-is less than the uncertainty of a single wait.
+is less than the uncertainty of a single wait. Tight loops that hold little but records (`while_for_while`, of one
+record per frame) pay more than the constant for a frame. `assert_print` and `atomics_i32` differ already as ghosts:
+where CTAs race for one address, when each comes decides.
 
 Time outside of leaf regions is arithmetic, which the default policy does not record (`regions="full"` does), and the
 wait for a loaded value where arithmetic is the first to need it: it shows in the loop, iteration or kernel around.
