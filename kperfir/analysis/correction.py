@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from kperfir.analysis.regions import KEYS
+from kperfir.analysis.regions import KEYS, outermost_rows
 from kperfir.analysis.wait_time import WAIT_KINDS
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> p
         return statistics.assign(corrected_cycles=np.nan, uncertainty_cycles=np.nan)
     corrected = timeline.corrected
     keys = list(KEYS[by])
-    known = spans["complete"] & corrected["uncertainty_cycles"].notna()
+    known = spans["complete"] & corrected["uncertainty_cycles"].notna() & outermost_rows(spans, by)
     table = spans.loc[known, keys].assign(
         corrected_cycles=corrected["duration_cycles"].astype(float),
         uncertainty_cycles=corrected["uncertainty_cycles"],

@@ -92,6 +92,12 @@ def kernel_cycles_of(summary: pd.DataFrame) -> dict[str, float]:
     return cycles
 
 
+def outermost_rows(spans: pd.DataFrame, by: str) -> NDArray[np.bool_]:
+    """Rows of `spans` that count for their group: those in no other span of it."""
+    group = spans.groupby(list(KEYS[by]), observed=True, sort=False).ngroup().to_numpy()
+    return _outermost(spans["parent"].to_numpy(), group)
+
+
 def _outermost(parent: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Rows none of whose ancestors is in their group."""
     outermost = np.ones(len(parent), np.bool_)

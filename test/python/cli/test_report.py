@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from conftest import Answer
 
 
+@pytest.mark.parametrize("by", ["region", "line", "kind"])
+def test_corrected_means_are_of_the_same_executions_as_means(
+    kperfir: Callable[..., Answer], whole: Path, by: str
+) -> None:
+    rows = json.loads(kperfir("report", whole, "--by", by, "--json").out)["kernels"][0]["rows"]
+    known = [row for row in rows if row["corrected_cycles"] is not None]
+    assert known
+    assert all(0 <= row["corrected_cycles"] <= row["mean_cycles"] for row in known)
+    assert all(row["uncertainty_cycles"] >= 0 for row in known)
+
+
 def test_json_agrees_with_the_summary(kperfir: Callable[..., Answer], whole: Path) -> None:
     answer = kperfir("report", whole, "--json")
     assert answer.code == 0
