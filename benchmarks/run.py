@@ -72,8 +72,8 @@ of the unit, either way, and the mean of few executions by some of it. With four
 each other; `kperfir audit` says where that is so. *Short regions*: of a kernel of under a thousand cycles one per cent
 is less than the uncertainty of a single wait. Tight loops that hold little but records (`while_for_while`, of one
 record per frame) pay more than the constant for a frame. `atomics_i32` and `assert_print` differ already as ghosts.
-In the one CTAs race for one address, and when each comes decides; in the other an instruction of ours waits, free or not,
-for an unused result of a call, whose register it gets.
+In the one CTAs race for one address, and when each comes decides; in the other an instruction of ours waits, free or
+not, for an unused result of a call, whose register it gets.
 
 Time outside of leaf regions is arithmetic, which the default policy does not record (`regions="full"` does), and the
 wait for a loaded value where arithmetic is the first to need it: it shows in the loop, iteration or kernel around.
