@@ -17,11 +17,15 @@ namespace kperfir::simt {
 void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
   const Sm *failed = nullptr;
   order.clear();
+  written.clear();
+  writtenAnywhere = false;
   for (std::unique_ptr<Sm> &sm : sms) {
     if (sm->error && (!failed || sm->errorCycle < failed->errorCycle))
       failed = sm.get();
-    for (GlobalRequest &request : sm->requests.entries)
+    for (GlobalRequest &request : sm->requests.entries) {
       order.push_back({request.cycle, sm.get(), &request});
+      noteWrite(request);
+    }
   }
   sortByCycle();
   constexpr size_t kAhead = 12;
@@ -37,6 +41,29 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
     throw Error(*failed->error);
   for (std::unique_ptr<Sm> &sm : sms)
     sm->endExchange();
+}
+
+void Exchange::noteWrite(const GlobalRequest &request) {
+  switch (request.kind) {
+  case GlobalRequest::Kind::Store:
+  case GlobalRequest::Kind::Atomic:
+    break;
+  case GlobalRequest::Kind::BulkCopy:
+    writtenAnywhere = true;
+    return;
+  default:
+    return;
+  }
+  constexpr size_t kFew = 16;
+  if (!request.range || written.size() == kFew)
+    writtenAnywhere = true;
+  else if (!isWritten(request.range))
+    written.push_back(request.range);
+}
+
+bool Exchange::isWritten(const GlobalRange *range) const {
+  return writtenAnywhere ||
+         std::find(written.begin(), written.end(), range) != written.end();
 }
 
 void Exchange::sortByCycle() {
@@ -71,7 +98,7 @@ void Exchange::prefetch(const Entry &entry) const {
     return;
   uint64_t address = request.address[firstLane(request.mask)];
   unsigned span = request.contiguous ? request.bytes * kWarpSize : 1;
-  for (unsigned byte = 0; byte < span; byte += 64)
+  for (unsigned byte = 0; byte < span && !request.loaded; byte += 64)
     __builtin_prefetch(reinterpret_cast<const void *>(address + byte), 0, 2);
   uint64_t line = request.range->timingAddress(address) / kLineBytes;
   unsigned lines = request.contiguous ? std::max(request.bytes / 4, 1u) : 1;
@@ -80,7 +107,7 @@ void Exchange::prefetch(const Entry &entry) const {
     if (request.cached)
       entry.sm->l1.prefetch(line + i);
   }
-  if (request.kind != GlobalRequest::Kind::Load)
+  if (request.kind != GlobalRequest::Kind::Load || request.loaded)
     return;
   for (uint16_t slot : program.writes(program.ops[request.pc])) {
     const uint32_t *row =
@@ -210,13 +237,15 @@ uint64_t Exchange::readLines(Sm &sm, const GlobalRequest &request,
 
 void Exchange::load(Sm &sm, GlobalRequest &request) {
   check(sm, request, request.mask, false);
-  ExecContext &context = request.warp->context;
-  const MicroOp &op = program.ops[request.pc];
-  if (request.contiguous)
-    loadContiguous(context, op,
-                   reinterpret_cast<const uint8_t *>(request.address[0]));
-  else
-    loadLanes(context, op, request.mask, request.address);
+  if (!request.loaded || isWritten(request.range)) {
+    ExecContext &context = request.warp->context;
+    const MicroOp &op = program.ops[request.pc];
+    if (request.contiguous)
+      loadContiguous(context, op,
+                     reinterpret_cast<const uint8_t *>(request.address[0]));
+    else
+      loadLanes(context, op, request.mask, request.address);
+  }
   if (request.free)
     return;
   LineList list;

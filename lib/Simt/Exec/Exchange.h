@@ -41,6 +41,9 @@ private:
   void sortByCycle();
   /// Asks the host for what execute() will touch.
   void prefetch(const Entry &entry) const;
+  /// Remembers what the request, of this step, may write.
+  void noteWrite(const GlobalRequest &request);
+  bool isWritten(const GlobalRange *range) const;
   void execute(Sm &sm, GlobalRequest &request, uint64_t end);
   void load(Sm &sm, GlobalRequest &request);
   void store(Sm &sm, GlobalRequest &request);
@@ -63,6 +66,9 @@ private:
   const GlobalRange *common =
       nullptr; // holds all lanes of the current request, or null
   std::vector<Entry> order;
+  /// Ranges that requests of this step write, or anything.
+  std::vector<const GlobalRange *> written;
+  bool writtenAnywhere = false;
   // Of sortByCycle.
   std::vector<Entry> sorted;
   std::vector<uint32_t> places;

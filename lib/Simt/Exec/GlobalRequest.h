@@ -39,9 +39,11 @@ struct GlobalRequest {
   uint32_t pc = 0;
   LaneMask mask = 0;
   Kind kind = Kind::Load;
-  bool cached = false;     // fills L1
-  bool lookedUp = false;   // L1 has lines for its sectors already
-  bool free = false;       // data only, no time
+  bool cached = false;   // fills L1
+  bool lookedUp = false; // L1 has lines for its sectors already
+  bool free = false;     // data only, no time
+  /// Load: the registers have what was in memory before the step.
+  bool loaded = false;
   bool contiguous = false; // lane i at address[0] + i * bytes, all lanes: the
                            // other addresses are there without `range` only
   uint32_t bytes = 0;      // per lane

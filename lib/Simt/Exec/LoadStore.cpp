@@ -352,13 +352,17 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   uint64_t served =
       currentIsFree() ? now : occupyLsu(std::max<uint64_t>(cycles, 1));
 
+  // At once, if only to find the registers in the host's nearest cache: nobody
+  // reads them before the answer. The exchange loads again what stores of this
+  // step change.
+  if (range && contiguous)
+    loadContiguous(warp.context, op,
+                   reinterpret_cast<const uint8_t *>(addresses.lane[0]));
+  else if (range)
+    loadLanes(warp.context, op, active, addresses.lane);
+
   uint64_t filled = cached && placed ? lookUpL1(list) : kUnresolved;
   if (filled != kUnresolved) {
-    if (contiguous)
-      loadContiguous(warp.context, op,
-                     reinterpret_cast<const uint8_t *>(addresses.lane[0]));
-    else
-      loadLanes(warp.context, op, active, addresses.lane);
     uint64_t done = std::max(served + cycles - 1 + chip.l1Latency, filled);
     setReady(warp, op, currentIsFree() ? now : done);
     return;
@@ -369,6 +373,7 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
     noteInL1(range);
   request.cached = cached;
   request.lookedUp = placed;
+  request.loaded = range != nullptr;
   request.range = range;
   request.contiguous = contiguous;
   request.setAddresses(addresses.lane);

@@ -21,23 +21,48 @@
 namespace kperfir::simt::KPERFIR_SIMT_ISA {
 
 namespace {
+constexpr unsigned kN = 8;
+constexpr unsigned kGroups = 8;  // lane / 4: row of A, column of B
+constexpr unsigned kThreads = 4; // lane % 4: place within a row
+
 //===----------------------------------------------------------------------===//
 // Element types: how many share a 32-bit register, and their value
+//
+// expand: the elements of `words` registers in the order of lane and place.
+// spread: of eight registers, one from each group, element j to row j of `to`.
 //===----------------------------------------------------------------------===//
 
 struct Half {
   static constexpr unsigned kPerRegister = 2;
   using Accumulator = float;
-  static void expand(const uint32_t *from, float *to) {
+  using Word = uint32_t;
+  static void expand(const uint32_t *from, unsigned words, float *to) {
 #ifdef __F16C__
-    for (unsigned i = 0; i < kWarpSize; i += 4)
+    for (unsigned i = 0; i < words; i += 4)
       _mm256_storeu_ps(to + 2 * i,
                        _mm256_cvtph_ps(_mm_loadu_si128(
                            reinterpret_cast<const __m128i *>(from + i))));
 #else
-    for (unsigned i = 0; i < kWarpSize; ++i) {
+    for (unsigned i = 0; i < words; ++i) {
       to[2 * i] = halfToFloat(static_cast<uint16_t>(from[i]));
       to[2 * i + 1] = halfToFloat(static_cast<uint16_t>(from[i] >> 16));
+    }
+#endif
+  }
+  static void spread(const uint32_t *from, float (*to)[kN]) {
+#ifdef __AVX2__
+    __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i *>(from));
+    __m256i low = _mm256_and_si256(both, _mm256_set1_epi32(0xFFFF));
+    // Packs within each half of the vector.
+    __m256i packed = _mm256_permute4x64_epi64(
+        _mm256_packus_epi32(low, _mm256_srli_epi32(both, 16)), 0b11'01'10'00);
+    _mm256_store_ps(to[0], _mm256_cvtph_ps(_mm256_castsi256_si128(packed)));
+    _mm256_store_ps(to[1],
+                    _mm256_cvtph_ps(_mm256_extracti128_si256(packed, 1)));
+#else
+    for (unsigned i = 0; i < kN; ++i) {
+      to[0][i] = halfToFloat(static_cast<uint16_t>(from[i]));
+      to[1][i] = halfToFloat(static_cast<uint16_t>(from[i] >> 16));
     }
 #endif
   }
@@ -46,10 +71,17 @@ struct Half {
 struct BFloat {
   static constexpr unsigned kPerRegister = 2;
   using Accumulator = float;
-  static void expand(const uint32_t *from, float *to) {
-    for (unsigned i = 0; i < kWarpSize; ++i) {
+  using Word = uint32_t;
+  static void expand(const uint32_t *from, unsigned words, float *to) {
+    for (unsigned i = 0; i < words; ++i) {
       to[2 * i] = bitsToFloat(from[i] << 16);
       to[2 * i + 1] = bitsToFloat(from[i] & 0xFFFF0000);
+    }
+  }
+  static void spread(const uint32_t *from, float (*to)[kN]) {
+    for (unsigned i = 0; i < kN; ++i) {
+      to[0][i] = bitsToFloat(from[i] << 16);
+      to[1][i] = bitsToFloat(from[i] & 0xFFFF0000);
     }
   }
 };
@@ -58,9 +90,13 @@ struct BFloat {
 struct Tf32 {
   static constexpr unsigned kPerRegister = 1;
   using Accumulator = float;
-  static void expand(const uint32_t *from, float *to) {
-    for (unsigned i = 0; i < kWarpSize; ++i)
+  using Word = uint32_t;
+  static void expand(const uint32_t *from, unsigned words, float *to) {
+    for (unsigned i = 0; i < words; ++i)
       to[i] = bitsToFloat(from[i] & 0xFFFFE000);
+  }
+  static void spread(const uint32_t *from, float (*to)[kN]) {
+    expand(from, kN, to[0]);
   }
 };
 
@@ -79,32 +115,49 @@ float e5m2ToFloat(uint8_t byte) {
 template <float (*Convert)(uint8_t)> struct Float8 {
   static constexpr unsigned kPerRegister = 4;
   using Accumulator = float;
-  static void expand(const uint32_t *from, float *to) {
-    for (unsigned i = 0; i < kWarpSize; ++i)
+  using Word = uint32_t;
+  static void expand(const uint32_t *from, unsigned words, float *to) {
+    for (unsigned i = 0; i < words; ++i)
       for (unsigned j = 0; j < 4; ++j)
         to[4 * i + j] = Convert(static_cast<uint8_t>(from[i] >> 8 * j));
+  }
+  static void spread(const uint32_t *from, float (*to)[kN]) {
+    for (unsigned j = 0; j < 4; ++j)
+      for (unsigned i = 0; i < kN; ++i)
+        to[j][i] = Convert(static_cast<uint8_t>(from[i] >> 8 * j));
   }
 };
 
 template <unsigned Bits, bool Signed> struct Integer {
   static constexpr unsigned kPerRegister = 32 / Bits;
   using Accumulator = int32_t;
-  static void expand(const uint32_t *from, int32_t *to) {
-    for (unsigned i = 0; i < kWarpSize; ++i)
-      for (unsigned j = 0; j < kPerRegister; ++j) {
-        uint32_t high = from[i] << (32 - Bits * (j + 1));
-        to[kPerRegister * i + j] =
-            Signed ? static_cast<int32_t>(high) >> (32 - Bits)
-                   : static_cast<int32_t>(high >> (32 - Bits));
-      }
+  using Word = uint32_t;
+  static int32_t element(uint32_t word, unsigned j) {
+    uint32_t high = word << (32 - Bits * (j + 1));
+    return Signed ? static_cast<int32_t>(high) >> (32 - Bits)
+                  : static_cast<int32_t>(high >> (32 - Bits));
+  }
+  static void expand(const uint32_t *from, unsigned words, int32_t *to) {
+    for (unsigned i = 0; i < words; ++i)
+      for (unsigned j = 0; j < kPerRegister; ++j)
+        to[kPerRegister * i + j] = element(from[i], j);
+  }
+  static void spread(const uint32_t *from, int32_t (*to)[kN]) {
+    for (unsigned j = 0; j < kPerRegister; ++j)
+      for (unsigned i = 0; i < kN; ++i)
+        to[j][i] = element(from[i], j);
   }
 };
 
 struct Double {
   static constexpr unsigned kPerRegister = 1;
   using Accumulator = double;
-  static void expand(const uint32_t *from, double *to) {
-    std::memcpy(to, from, kWarpSize * sizeof(double));
+  using Word = double;
+  static void expand(const double *from, unsigned words, double *to) {
+    std::memcpy(to, from, words * sizeof(double));
+  }
+  static void spread(const double *from, double (*to)[kN]) {
+    expand(from, kN, to[0]);
   }
 };
 
@@ -113,23 +166,17 @@ struct Double {
 //===----------------------------------------------------------------------===//
 
 /// One value per register: two registers hold columns 2t and 2t + 1 of a row.
-template <typename T, typename Word> struct Wide {
+template <typename T> struct Wide {
   static constexpr unsigned kPerRegister = 1;
-  static void expand(const uint32_t *from, T *to) {
-    std::memcpy(to, from, kWarpSize * sizeof(T));
-  }
-  static void contract(const T *from, uint32_t *to) {
-    std::memcpy(to, from, kWarpSize * sizeof(T));
-  }
 };
-using Float32 = Wide<float, uint32_t>;
-using Int32 = Wide<int32_t, uint32_t>;
-using Float64 = Wide<double, uint64_t>;
+using Float32 = Wide<float>;
+using Int32 = Wide<int32_t>;
+using Float64 = Wide<double>;
 
 struct Float16 {
   static constexpr unsigned kPerRegister = 2;
   static void expand(const uint32_t *from, float *to) {
-    Half::expand(from, to);
+    Half::expand(from, kWarpSize, to);
   }
   static void contract(const float *from, uint32_t *to) {
     for (unsigned i = 0; i < kWarpSize; ++i)
@@ -151,16 +198,77 @@ template <> struct RowOf<int32_t> {
   typedef uint32_t Type __attribute__((vector_size(32))); // wraps
 };
 
-constexpr unsigned kN = 8;
-constexpr unsigned kGroups = 8;  // lane / 4: row of A, column of B
-constexpr unsigned kThreads = 4; // lane % 4: place within a row
-
 template <typename T> void interleave(const T *even, const T *odd, T *to) {
+#ifdef __AVX2__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    for (unsigned lane = 0; lane < kWarpSize; lane += 8) {
+      __m256 x = _mm256_loadu_ps(reinterpret_cast<const float *>(even + lane));
+      __m256 y = _mm256_loadu_ps(reinterpret_cast<const float *>(odd + lane));
+      __m256 low = _mm256_unpacklo_ps(x, y), high = _mm256_unpackhi_ps(x, y);
+      auto rows = reinterpret_cast<float *>(to + 2 * lane);
+      _mm256_store_ps(rows, _mm256_permute2f128_ps(low, high, 0x20));
+      _mm256_store_ps(rows + 8, _mm256_permute2f128_ps(low, high, 0x31));
+    }
+    return;
+  }
+#endif
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     to[2 * lane] = even[lane];
     to[2 * lane + 1] = odd[lane];
   }
 }
+
+template <typename T> void separate(const T *from, T *even, T *odd) {
+#ifdef __AVX2__
+  if constexpr (sizeof(T) == sizeof(float)) {
+    // Shuffles work within each half of the vectors.
+    auto inOrder = [](__m256 values) {
+      return _mm256_permute4x64_pd(_mm256_castps_pd(values), 0b11'01'10'00);
+    };
+    for (unsigned lane = 0; lane < kWarpSize; lane += 8) {
+      auto rows = reinterpret_cast<const float *>(from + 2 * lane);
+      __m256 x = _mm256_load_ps(rows), y = _mm256_load_ps(rows + 8);
+      _mm256_storeu_pd(reinterpret_cast<double *>(even + lane),
+                       inOrder(_mm256_shuffle_ps(x, y, 0b10'00'10'00)));
+      _mm256_storeu_pd(reinterpret_cast<double *>(odd + lane),
+                       inOrder(_mm256_shuffle_ps(x, y, 0b11'01'11'01)));
+    }
+    return;
+  }
+#endif
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    even[lane] = from[2 * lane];
+    odd[lane] = from[2 * lane + 1];
+  }
+}
+
+/// The registers of each thread's place side by side: the groups' in turn.
+template <typename Word> void transpose(const Word *from, Word (*to)[kGroups]) {
+  for (unsigned thread = 0; thread < kThreads; ++thread)
+    for (unsigned group = 0; group < kGroups; ++group)
+      to[thread][group] = from[group * kThreads + thread];
+}
+
+#ifdef __AVX2__
+void transpose(const uint32_t *from, uint32_t (*to)[kGroups]) {
+  auto groupsOf = [&](unsigned i) { // i and i + 4
+    auto low = reinterpret_cast<const __m128i *>(from + i * kThreads);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
+                                   _mm_loadu_si128(low + 4), 1);
+  };
+  __m256i g0 = groupsOf(0), g1 = groupsOf(1), g2 = groupsOf(2),
+          g3 = groupsOf(3);
+  __m256i low01 = _mm256_unpacklo_epi32(g0, g1);
+  __m256i high01 = _mm256_unpackhi_epi32(g0, g1);
+  __m256i low23 = _mm256_unpacklo_epi32(g2, g3);
+  __m256i high23 = _mm256_unpackhi_epi32(g2, g3);
+  auto rows = reinterpret_cast<__m256i *>(to);
+  _mm256_store_si256(rows, _mm256_unpacklo_epi64(low01, low23));
+  _mm256_store_si256(rows + 1, _mm256_unpackhi_epi64(low01, low23));
+  _mm256_store_si256(rows + 2, _mm256_unpacklo_epi64(high01, high23));
+  _mm256_store_si256(rows + 3, _mm256_unpackhi_epi64(high01, high23));
+}
+#endif
 
 /// c += a * b, in the order of k; four rows at once hide the latency of adding.
 template <unsigned M, unsigned K, typename T>
@@ -179,10 +287,8 @@ void accumulate(const T (&a)[M][K], const T (&b)[K][kN], T *c) {
       for (unsigned k = 0; k < K; ++k) {
         Row column;
         std::memcpy(&column, b[k], sizeof column);
-        rows[0] += a[m][k] * column;
-        rows[1] += a[m + 1][k] * column;
-        rows[2] += a[m + 2][k] * column;
-        rows[3] += a[m + 3][k] * column;
+        for (unsigned i = 0; i < kBlock; ++i)
+          rows[i] += a[m + i][k] * column;
       }
       std::memcpy(c + m * kN, rows, sizeof rows);
     }
@@ -215,21 +321,20 @@ void multiply(const MmaOperands &operands) {
   constexpr unsigned kRows = M / 8;
   constexpr unsigned kSpan = kThreads * kE; // k values of one register
 
+  using Word = typename ElementA::Word;
+
   alignas(64) T a[M][K];
-  for (unsigned r = 0; r < kRows * K / kSpan; ++r) {
-    alignas(64) T values[kWarpSize * kE];
-    ElementA::expand(operands.a[r], values);
+  for (unsigned r = 0; r < kRows * K / kSpan; ++r)
     for (unsigned group = 0; group < kGroups; ++group)
-      std::memcpy(&a[group + 8 * (r % kRows)][r / kRows * kSpan],
-                  values + group * kSpan, kSpan * sizeof(T));
-  }
+      ElementA::expand(
+          reinterpret_cast<const Word *>(operands.a[r]) + group * kThreads,
+          kThreads, &a[group + 8 * (r % kRows)][r / kRows * kSpan]);
   alignas(64) T b[K][kN];
   for (unsigned r = 0; r < K / kSpan; ++r) {
-    alignas(64) T values[kWarpSize * kE];
-    ElementB::expand(operands.b[r], values);
-    for (unsigned k = 0; k < kSpan; ++k)
-      for (unsigned n = 0; n < kN; ++n)
-        b[r * kSpan + k][n] = values[n * kSpan + k];
+    alignas(64) Word columns[kThreads][kGroups];
+    transpose(reinterpret_cast<const Word *>(operands.b[r]), columns);
+    for (unsigned thread = 0; thread < kThreads; ++thread)
+      ElementB::spread(columns[thread], b + r * kSpan + thread * kE);
   }
 
   // C and D: for each 8 rows, columns 2t and 2t + 1 of row `group`, so that the
@@ -240,10 +345,8 @@ void multiply(const MmaOperands &operands) {
     if constexpr (AccC::kPerRegister == 2) {
       AccC::expand(operands.c[half], rows);
     } else {
-      alignas(64) T values[2][kWarpSize];
-      AccC::expand(operands.c[2 * half], values[0]);
-      AccC::expand(operands.c[2 * half + 1], values[1]);
-      interleave(values[0], values[1], rows);
+      interleave(reinterpret_cast<const T *>(operands.c[2 * half]),
+                 reinterpret_cast<const T *>(operands.c[2 * half + 1]), rows);
     }
   }
 
@@ -257,13 +360,8 @@ void multiply(const MmaOperands &operands) {
     if constexpr (AccD::kPerRegister == 2) {
       AccD::contract(rows, operands.d[half]);
     } else {
-      alignas(64) T values[2][kWarpSize];
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-        values[0][lane] = rows[2 * lane];
-        values[1][lane] = rows[2 * lane + 1];
-      }
-      AccD::contract(values[0], operands.d[2 * half]);
-      AccD::contract(values[1], operands.d[2 * half + 1]);
+      separate(rows, reinterpret_cast<T *>(operands.d[2 * half]),
+               reinterpret_cast<T *>(operands.d[2 * half + 1]));
     }
   }
 }
