@@ -60,6 +60,13 @@ def _count(value: object) -> int:
     return number
 
 
+def _waves(value: object) -> int:
+    number = _count(value)
+    if number in (1, 2):
+        raise ValueError("0, or 3 and more: the first wave finds empty caches, and one alone has no successor")
+    return number
+
+
 def _bytes(value: object) -> int:
     text = str(value).strip().lower()
     digits = text.rstrip("bgikm")
@@ -177,6 +184,9 @@ class Options:
     simt_chip: str = _setting("SIMT_CHIP", "a100", str, "chip that is modelled: a name, sm_80, sm_90 or a JSON file")
     simt_threads: int = _setting("SIMT_THREADS", 0, _count, "host threads of the SIMT device; 0 is one per CPU")
     simt_seed: int = _setting("SIMT_SEED", 0, _count, "breaks ties in the warp scheduler of the SIMT device")
+    simt_waves: int = _setting(
+        "SIMT_WAVES", 0, _waves, "waves of CTAs of a large grid that the SIMT device simulates in detail; 0 is all"
+    )
     quiet: bool = _setting("QUIET", False, _flag, "1 leaves out the line about the file at exit")
 
     def selects(self, kernel: str, file: str) -> bool:

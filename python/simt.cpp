@@ -336,6 +336,15 @@ void bindSimt(nb::module_ &module) {
       .def_prop_ro("ns", [](const Result &self) { return self.launch.ns; })
       .def_prop_ro("ctas", [](const Result &self) { return self.launch.ctas; })
       .def_prop_ro(
+          "untimed_ctas",
+          [](const Result &self) {
+            return std::pair(self.launch.untimed.begin,
+                             self.launch.untimed.end);
+          },
+          "First and end of the CTAs that were not simulated in detail")
+      .def_prop_ro("cycles_per_wave",
+                   [](const Result &self) { return self.launch.cyclesPerWave; })
+      .def_prop_ro(
           "occupancy",
           [](const Result &self) { return self.launch.occupancy.ctasPerSm; })
       .def_prop_ro("warp_instructions",
@@ -362,11 +371,13 @@ void bindSimt(nb::module_ &module) {
       .def(
           "__init__",
           [](Device *self, const std::string &chip, unsigned threads,
-             uint64_t seed, bool timing, uint64_t instructionLimit) {
+             uint64_t seed, bool timing, unsigned waves,
+             uint64_t instructionLimit) {
             new (self) Device(simt::DeviceOptions{chip, threads, seed, timing,
-                                                  instructionLimit});
+                                                  waves, instructionLimit});
           },
           "chip"_a, "threads"_a = 1, "seed"_a = 0, "timing"_a = true,
+          "waves"_a = 0,
           "instruction_limit"_a = simt::DeviceOptions().instructionLimit)
       .def(
           "map",

@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+import triton.language as tl
 from kperfir._native import simt as native
 
+from kernels.matmuls import matmul
+from kernels.reductions import softmax
 from sections.table import table
 from support import ptx_lab
+from support.launch import simt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,6 +181,45 @@ def threads() -> str:
     return text + table(("", "seconds", "speedup"), rows)
 
 
+def softmax_of(rows: int) -> tuple[str, Callable[[], Any]]:
+    """A name and a launch."""
+    x, o = torch.randn(rows, 1024), torch.empty(rows, 1024)
+    return f"softmax {rows}x1024 fp32", lambda: softmax[(rows,)](o, x, 1024, 1024, 1024, B=1024)
+
+
+def matmul_of(size: int, depth: int) -> tuple[str, Callable[[], Any]]:
+    """A name and a launch."""
+    a, b = torch.randn(size, depth).half(), torch.randn(depth, size).half()
+    c = torch.empty(size, size, dtype=torch.float16)
+    constexprs = {"BM": 128, "BN": 128, "BK": 64, "G": 8, "P": "tf32", "AT": tl.float32}
+    strides = (depth, 1, size, 1, size, 1)
+    return f"matmul {size}x{size}x{depth} fp16", lambda: matmul[((size // 128) ** 2,)](
+        a, b, c, size, size, depth, *strides, **constexprs, num_warps=4, num_stages=3
+    )
+
+
+def sampled() -> str:
+    """The table of sampled launches. Each is the first one of a device: caches are cold."""
+    rows: list[list[object]] = []
+    for name, launch in (softmax_of(32768), matmul_of(8192, 256)):
+        with simt(threads=1, scheduler_seed=1):
+            launch()  # Compiles.
+        full = 0
+        for waves in (0, 3, 5):
+            with simt(threads=1, waves=waves) as driver, driver.observed() as launches:
+                start = time.process_time()
+                launch()
+                seconds = time.process_time() - start
+            result = launches[-1].result
+            full = full or result.cycles
+            begin, end = result.untimed_ctas
+            error = f"{100 * (result.cycles / full - 1):+.1f} %"
+            rows.append([name, waves or "all", result.ctas - end + begin, result.cycles, error, seconds])
+    columns = ("kernel", "waves in detail", "CTAs in detail", "cycles", "error", "CPU seconds")
+    text = "### Sampled launches\n\n`TRITON_KPERF_SIMT_WAVES`: results are the same, cycles are an estimate.\n\n"
+    return text + table(columns, rows)
+
+
 def run() -> tuple[str, int]:
-    """Measure the mixes and the threads."""
-    return mixes() + "\n" + threads(), 0
+    """Measure the mixes, the threads and sampled launches."""
+    return "\n".join((mixes(), threads(), sampled())), 0

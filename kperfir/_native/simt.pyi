@@ -90,6 +90,13 @@ class Result:
     def ctas(self) -> int: ...
 
     @property
+    def untimed_ctas(self) -> tuple[int, int]:
+        """First and end of the CTAs that were not simulated in detail"""
+
+    @property
+    def cycles_per_wave(self) -> float: ...
+
+    @property
     def occupancy(self) -> int: ...
 
     @property
@@ -111,7 +118,7 @@ class Result:
 class Device:
     """A simulated GPU; one launch at a time."""
 
-    def __init__(self, chip: str, threads: int = 1, seed: int = 0, timing: bool = True, instruction_limit: int = 4294967296) -> None: ...
+    def __init__(self, chip: str, threads: int = 1, seed: int = 0, timing: bool = True, waves: int = 0, instruction_limit: int = 4294967296) -> None: ...
 
     def map(self, addr: int, bytes: int, name: str, writable: bool = True) -> None: ...
 

@@ -163,7 +163,24 @@ class Capture:
         for (name, why), count in sorted(self.uninstrumented.items()):
             ran = f"{at_least}{count} {'launch' if count == 1 else 'launches'} of {name} ran"
             notes.append(f"{self.path.name}: {ran} without instrumentation ({why})")
+        sampled = Counter(filter(None, map(_sampling_note, self.launches)))
+        for note, count in sampled.items():
+            notes.append(f"{self.path.name}: {count} {'launch' if count == 1 else 'launches'} of {note}")
         return notes
+
+
+def _sampling_note(launch: LaunchRecord) -> str:
+    """What to know of a launch of which the SIMT device has simulated some CTAs in detail; else an empty text."""
+    if "untimed_ctas" not in launch.facts:
+        return ""
+    begin, end = launch.facts["untimed_ctas"]
+    total = launch.grid[0] * launch.grid[1] * launch.grid[2]
+    waves, cycles = launch.facts["untimed_waves"], launch.facts["cycles_per_wave"]
+    return (
+        f"{launch.kernel.name} sampled: {total - end + begin} of {total} CTAs simulated in detail, "
+        f"{begin} to {end - 1} without time and records; the cycles are an estimate, "
+        f"with {cycles} for each of the {waves} waves left out"
+    )
 
 
 def _open(path: Path) -> int:

@@ -77,7 +77,8 @@ class LaunchInfo:
         clock_hz: Clock of the SMs, where the device knows it.
         first_cta: Linear id of the first CTA that has room in the buffer.
         room: How many have; None: all from that one on.
-        facts: Anything else, as JSON values; `ctas_without_room` says how many were left out for that reason.
+        facts: Anything else, as JSON values; `ctas_without_room` says how many were left out for that reason,
+            `untimed_ctas` which (first, end) the SIMT device did not simulate in detail.
     """
 
     grid: tuple[int, int, int]

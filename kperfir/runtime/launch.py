@@ -340,7 +340,19 @@ def _read_back(kernel: Kernel, grid: tuple[int, int, int], stream: int, pending:
     if pending.error is not None:
         raise pending.error
     data = without_padding(kernel, pending.room.ctas, None if pending.buffer is None else pending.buffer.read())
-    return RawLaunch(kernel, grid, stream, pending.room, data, device.describe(), device.describe_last_launch())
+    timing = device.describe_last_launch()
+    data = _without_untimed(data, pending.room, timing.get("untimed_ctas"))
+    return RawLaunch(kernel, grid, stream, pending.room, data, device.describe(), timing)
+
+
+def _without_untimed(data: NDArray[np.uint8], room: Room, untimed: list[int] | None) -> NDArray[np.uint8]:
+    """Return the buffer without the records of CTAs that a device has run without time: their clocks tell nothing."""
+    if untimed is None or not room.ctas:
+        return data
+    first, last = (min(max(cta - room.first, 0), room.ctas) for cta in untimed)
+    timed = data.copy().reshape(room.ctas, -1)
+    timed[first:last] = 0
+    return timed.reshape(-1)
 
 
 def without_padding(kernel: Kernel, ctas: int, data: NDArray[np.uint8] | None) -> NDArray[np.uint8]:

@@ -97,7 +97,7 @@ class Selection:
     def _simt_driver(self) -> SimtDriver:
         if self._driver is None:
             options = self._options
-            self._driver = _simt_driver(options.simt_chip, options.simt_threads, options.simt_seed)
+            self._driver = _simt_driver(options.simt_chip, options.simt_threads, options.simt_seed, options.simt_waves)
         return self._driver
 
     def _install_simt_support(self) -> None:
@@ -116,9 +116,9 @@ class Selection:
 
 
 @functools.cache
-def _simt_driver(chip: str, threads: int, seed: int) -> SimtDriver:
+def _simt_driver(chip: str, threads: int, seed: int, waves: int) -> SimtDriver:
     # A device outlives sessions, as a real one does: its clock goes on, and kernels that Triton keeps stay valid.
-    return SimtDriver(load_chip(chip), threads=threads, seed=seed)
+    return SimtDriver(load_chip(chip), threads=threads, seed=seed, waves=waves)
 
 
 def gpu_is_visible() -> bool:

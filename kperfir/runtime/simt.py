@@ -175,13 +175,16 @@ class SimtLauncher:
 class SimtDriver:
     """The driver of one SIMT device. `clock_ns` is its simulated time."""
 
-    def __init__(self, chip: Chip, *, threads: int, seed: int, native: ModuleType | None = None) -> None:
+    def __init__(
+        self, chip: Chip, *, threads: int, seed: int, waves: int = 0, native: ModuleType | None = None
+    ) -> None:
         self.chip = chip
         self.clock_ns = 0.0
         self.utils = SimtUtils(self)
         self.launcher_cls: Callable[..., Any] = SimtLauncher
         self._threads = threads or os.cpu_count() or 1
         self._seed = seed
+        self._waves = waves
         self._native = native or _native_simt()
         self._device: Any = None
         self._orphans: list[Any] = []
@@ -286,7 +289,7 @@ class SimtDriver:
             "clock_hz": self.chip.clock_hz,
             "sm_count": self.chip.triton_properties()["multiprocessor_count"],
             "seed": self._seed,
-        }
+        } | ({"detailed_waves": self._waves} if self._waves else {})
 
     def describe_last_launch(self) -> dict[str, Any]:
         """Return the timing of the last launch of this thread."""
@@ -300,6 +303,18 @@ class SimtDriver:
             "ns": float(result.ns),
             "ctas_per_sm": int(result.occupancy),
             "occupancy_limiter": str(result.stats["occupancy_limiter"]),
+        } | self._sampling(result)
+
+    def _sampling(self, result: Any) -> dict[str, Any]:
+        """Return what a capture says about a launch of which not all CTAs were simulated in detail; else nothing."""
+        begin, end = result.untimed_ctas
+        if begin == end:
+            return {}
+        wave = int(result.occupancy) * int(self.chip.triton_properties()["multiprocessor_count"])
+        return {
+            "untimed_ctas": [int(begin), int(end)],
+            "untimed_waves": (end - begin) // wave,
+            "cycles_per_wave": round(result.cycles_per_wave),
         }
 
     def load(self, name: str, binary: bytes) -> LoadedKernel:
@@ -375,7 +390,9 @@ class SimtDriver:
     def _open_device(self) -> Any:
         if self._device is None:
             try:
-                self._device = self._native.Device(self.chip.text, threads=self._threads, seed=self._seed)
+                self._device = self._native.Device(
+                    self.chip.text, threads=self._threads, seed=self._seed, waves=self._waves
+                )
             except ValueError as error:
                 raise DeviceError(
                     "bad-chip", what="the chip file is not valid", where=f"chip {self.chip.name}", found=str(error),

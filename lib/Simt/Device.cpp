@@ -261,6 +261,7 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
   options.startCycle = nextCycle + theChip.launchCycles;
   options.threads = settings.threads;
   options.instructionLimit = settings.instructionLimit;
+  options.detailedWaves = settings.timing ? settings.detailedWaves : 0;
   options.interrupt = request.interrupt;
   RunResult run =
       runMachine(launch, system, memoryOfLaunches, result.occupancy, options);
@@ -271,6 +272,8 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
   result.cycles = run.endCycle - options.startCycle;
   result.ns = theChip.cyclesToNs(result.cycles);
   result.ctas = launch.ctaCount();
+  result.untimed = run.untimed;
+  result.cyclesPerWave = run.cyclesPerWave;
   result.statistics = run.statistics;
   result.memory = system.statistics();
   result.printed = std::move(run.printed);

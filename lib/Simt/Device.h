@@ -41,6 +41,9 @@ struct DeviceOptions {
   uint64_t seed = 0;  // 0: greedy then oldest. Others: another order of warps,
                       // and so another outcome of a race
   bool timing = true; // false: every instruction takes one cycle
+  /// Whole waves of CTAs that are simulated in detail, at least 3, of a grid
+  /// that has more and no clusters (Exec/Sampling.h). 0: all.
+  unsigned detailedWaves = 0;
   /// Warp instructions that a launch may execute.
   uint64_t instructionLimit = uint64_t(4) << 30;
 };
@@ -67,9 +70,12 @@ struct LaunchRequest {
 
 struct LaunchResult {
   uint64_t startCycle = 0;
-  uint64_t cycles = 0; // from the start to the last completion
+  /// From the start to the last completion; an estimate if CTAs were untimed.
+  uint64_t cycles = 0;
   uint64_t ns = 0;
   uint64_t ctas = 0;
+  UntimedCtas untimed; // not simulated in detail
+  double cyclesPerWave = 0;
   Occupancy occupancy;
   SmStatistics statistics;
   MemoryStatistics memory;

@@ -58,7 +58,7 @@ class Device:
 
     created: ClassVar[list[Device]] = []
 
-    def __init__(self, chip: str, threads: int = 1, seed: int = 0, timing: bool = True) -> None:
+    def __init__(self, chip: str, threads: int = 1, seed: int = 0, timing: bool = True, waves: int = 0) -> None:
         self.chip, self.threads, self.seed = json.loads(chip), threads, seed
         self.ranges: dict[int, tuple[int, str, bool]] = {}
         self.resolver: Any = None
@@ -94,5 +94,6 @@ class Device:
         start, self.cycles = self.cycles, self.cycles + 1000
         return SimpleNamespace(
             cycles=1000, start_cycles=start, ns=1000.0, printf=printed or [], ctas=grid[0] * grid[1] * grid[2],
-            occupancy=2, stats={}, log=None, warp_instructions=0, thread_instructions=0,
+            occupancy=2, stats={"occupancy_limiter": "warps"}, log=None, warp_instructions=0, thread_instructions=0,
+            untimed_ctas=(0, 0),
         )  # fmt: skip

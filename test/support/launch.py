@@ -51,9 +51,10 @@ class ProfiledRun(Run):
 
 
 @contextlib.contextmanager
-def simt(*, scheduler_seed: int = 0, threads: int = 1, chip: str = "a100") -> Iterator[SimtDriver]:
+def simt(*, scheduler_seed: int = 0, threads: int = 1, chip: str = "a100", waves: int = 0) -> Iterator[SimtDriver]:
     """The SIMT device as Triton's driver, nothing instrumented."""
-    options = resolve({}, device="simt", simt_seed=scheduler_seed, simt_threads=threads, simt_chip=chip)
+    device = {"simt_seed": scheduler_seed, "simt_threads": threads, "simt_chip": chip, "simt_waves": waves}
+    options = resolve({}, device="simt", **device)
     selection = Selection(options)
     selection.install()
     try:

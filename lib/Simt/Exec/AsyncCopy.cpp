@@ -114,6 +114,11 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   uint64_t filled = kUnresolved;
   if (!reading || (cached && placed))
     filled = lookUpL1(list);
+  else if (isUntimed && isReadableUntimed(range)) {
+    filled = now;
+    if (placed)
+      noteWarmed(list);
+  }
   if (filled != kUnresolved) {
     copyToShared(shared, operands, active, bytes, source.lane);
     uint64_t done = std::max(filled, served + cycles - 1 + chip.l1Latency);

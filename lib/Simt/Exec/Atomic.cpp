@@ -267,10 +267,15 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
   LineList list;
   coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
   dropFromL1(list);
+  const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes,
+                                         active, rangeHint[warp.pc - 1]);
+  if (isUntimed)
+    noteUntimedWrite(range);
   uint64_t served =
       currentIsFree() ? now : occupyLsu(std::max(1u, list.countSectors()));
   GlobalRequest &request =
       queue(warp, op, GlobalRequest::Kind::Atomic, active, served);
+  request.range = range;
   std::memcpy(request.address, addresses.lane, sizeof request.address);
   request.data = begin;
   ++warp.unresolvedStores;

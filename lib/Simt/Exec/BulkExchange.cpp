@@ -3,11 +3,12 @@
 #include "Simt/Exec/BulkExchange.h"
 
 #include "Simt/Exec/Atomic.h"
+#include "Simt/Exec/Hex.h"
 #include "Simt/Exec/Mbarrier.h"
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
+#include <utility>
 
 namespace kperfir::simt {
 
@@ -16,13 +17,6 @@ using Direction = BulkCopyShape::Direction;
 
 constexpr uint32_t kUnitBytes = 16;
 constexpr uint32_t kTensorAlignment = 128;
-
-std::string hex(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx",
-                static_cast<unsigned long long>(value));
-  return text;
-}
 
 /// What lies outside of the tensor when the map asks for NaN.
 uint64_t nanBits(Type type) {
@@ -287,6 +281,12 @@ void BulkExchange::touch(uint64_t address, uint32_t bytes) {
 void BulkExchange::flush() {
   if (!sectors)
     return;
+  if (request.warms) {
+    bool writes = shape.direction == Direction::Store ||
+                  shape.direction == Direction::Reduce;
+    system.warm(line, std::exchange(sectors, uint8_t(0)), writes);
+    return;
+  }
   auto count = static_cast<unsigned>(std::popcount(sectors));
   bool reads = shape.direction == Direction::Load ||
                shape.direction == Direction::Prefetch;
@@ -330,7 +330,7 @@ void BulkExchange::copyRowIn(const Row &row, uint8_t *shared, uint32_t base) {
         std::memcpy(to + i, &fill, element);
     }
   }
-  if (from && !request.free)
+  if (from && touchesL2())
     touch(row.global + row.validBegin, row.validEnd - row.validBegin);
 }
 
@@ -408,7 +408,7 @@ void BulkExchange::store() {
       return;
     uint64_t address = row.global + row.validBegin;
     copyRowOut(row, shared, global(address, bytes, true));
-    if (!request.free)
+    if (touchesL2())
       touch(address, bytes);
   });
   flush();
@@ -437,7 +437,7 @@ void BulkExchange::reduce() {
       applyAtomic(shape.reduction, type, to + i, values.data() + i,
                   values.data() + i, old);
     }
-    if (!request.free)
+    if (touchesL2())
       touch(address, bytes);
   });
   flush();
@@ -467,7 +467,7 @@ void BulkExchange::prefetch() {
     if (bytes == 0)
       return;
     global(row.global + row.validBegin, bytes, false);
-    if (!request.free)
+    if (touchesL2())
       touch(row.global + row.validBegin, bytes);
   });
   flush();

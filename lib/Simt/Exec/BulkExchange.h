@@ -62,6 +62,7 @@ private:
   /// Accounts for [address, address + bytes) of global memory.
   void touch(uint64_t address, uint32_t bytes);
   void flush();
+  bool touchesL2() const { return !request.free || request.warms; }
 
   [[noreturn]] void fail(ErrorKind kind, const std::string &message,
                          std::optional<uint64_t> address = std::nullopt) const;

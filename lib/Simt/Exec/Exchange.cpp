@@ -39,8 +39,11 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
   }
   if (failed && failed->error)
     throw Error(*failed->error);
-  for (std::unique_ptr<Sm> &sm : sms)
+  for (std::unique_ptr<Sm> &sm : sms) {
+    for (const LineAccess &access : sm->warmed)
+      system.warm(access.line, access.sectors, false);
     sm->endExchange();
+  }
 }
 
 void Exchange::noteWrite(const GlobalRequest &request) {
@@ -189,6 +192,16 @@ void Exchange::collectLines(const GlobalRequest &request, LaneMask lanes,
     coalesceMapped(*launch.memory, request.address, request.bytes, lanes, list);
 }
 
+bool Exchange::takesTime(const GlobalRequest &request, LaneMask lanes,
+                         bool writes, LineList &list) {
+  if (request.free && !request.warms)
+    return false;
+  collectLines(request, lanes, list);
+  for (unsigned i = 0; request.warms && i < list.count; ++i)
+    system.warm(list.lines[i].line, list.lines[i].sectors, writes);
+  return !request.warms;
+}
+
 //===----------------------------------------------------------------------===//
 // Requests
 //===----------------------------------------------------------------------===//
@@ -246,11 +259,9 @@ void Exchange::load(Sm &sm, GlobalRequest &request) {
     else
       loadLanes(context, op, request.mask, request.address);
   }
-  if (request.free)
-    return;
   LineList list;
-  collectLines(request, request.mask, list);
-  request.done = readLines(sm, request, list);
+  if (takesTime(request, request.mask, false, list))
+    request.done = readLines(sm, request, list);
 }
 
 void Exchange::store(Sm &sm, GlobalRequest &request) {
@@ -267,13 +278,11 @@ void Exchange::store(Sm &sm, GlobalRequest &request) {
     }
   }
   uint64_t done = request.cycle;
-  if (!request.free) {
-    LineList list;
-    collectLines(request, request.mask, list);
+  LineList list;
+  if (takesTime(request, request.mask, true, list))
     for (unsigned i = 0; i < list.count; ++i)
       done = std::max(done, system.write(list.lines[i].line,
                                          list.lines[i].sectors, request.cycle));
-  }
   sm.answer(request, done);
 }
 
@@ -300,10 +309,9 @@ void Exchange::atomic(Sm &sm, GlobalRequest &request) {
         typeBits(op.type)); // Ld's field for the register size.
     loadLanes(request.warp->context, result, request.mask, oldAddress);
   }
-  if (request.free)
-    return;
   LineList list;
-  collectLines(request, request.mask, list);
+  if (!takesTime(request, request.mask, true, list))
+    return;
   auto lanes = static_cast<unsigned>(std::popcount(request.mask));
   unsigned perLine = (lanes + list.count - 1) / std::max(list.count, 1u);
   for (unsigned i = 0; i < list.count; ++i)
@@ -323,11 +331,9 @@ void Exchange::copyAsync(Sm &sm, GlobalRequest &request) {
   check(sm, request, reading, false);
   copyToShared(request.warp->cta->shared, operands, request.mask, request.bytes,
                request.address);
-  if (request.free)
-    return;
   LineList list;
-  collectLines(request, reading, list);
-  request.done = readLines(sm, request, list);
+  if (takesTime(request, reading, false, list))
+    request.done = readLines(sm, request, list);
 }
 
 } // namespace kperfir::simt

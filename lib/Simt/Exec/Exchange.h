@@ -53,6 +53,9 @@ private:
   void check(Sm &sm, const GlobalRequest &request, LaneMask lanes, bool writes);
   void collectLines(const GlobalRequest &request, LaneMask lanes,
                     LineList &list);
+  /// Fills `list` with what the lanes touch; false if that takes no time.
+  bool takesTime(const GlobalRequest &request, LaneMask lanes, bool writes,
+                 LineList &list);
   /// The SM's L1 line for the answer, or none.
   Cache::Line findInL1(Sm &sm, const GlobalRequest &request, uint64_t line);
   uint64_t readLines(Sm &sm, const GlobalRequest &request,

@@ -42,6 +42,7 @@ struct GlobalRequest {
   bool cached = false;   // fills L1
   bool lookedUp = false; // L1 has lines for its sectors already
   bool free = false;     // data only, no time
+  bool warms = false;    // but L2 has its lines afterwards
   /// Load: the registers have what was in memory before the step.
   bool loaded = false;
   bool contiguous = false; // lane i at address[0] + i * bytes, all lanes: the

@@ -7,12 +7,17 @@
 // sooner than one L2 latency, so the steps lose no accuracy; only a CTA may
 // start up to one step later than its place became free.
 //
+// In a sampled launch (Sampling.h) a few more SMs, which are none of the
+// chip's, run the CTAs that are not simulated in detail. Meanwhile the others
+// stand still, unless those seem to wait for them.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KPERFIR_SIMT_EXEC_MACHINE_H
 #define KPERFIR_SIMT_EXEC_MACHINE_H
 
 #include "Simt/Exec/Exchange.h"
+#include "Simt/Exec/Sampling.h"
 #include "Simt/Exec/Sm.h"
 
 #include <functional>
@@ -22,7 +27,10 @@
 namespace kperfir::simt {
 
 struct RunResult {
+  /// When the last thing ended; in a sampled launch, an estimate.
   uint64_t endCycle = 0;
+  UntimedCtas untimed;
+  double cyclesPerWave = 0; // of a sampled launch
   SmStatistics statistics;
   EventLog log;
   std::vector<std::string> printed;
@@ -32,6 +40,7 @@ struct RunOptions {
   uint64_t startCycle = 0;
   unsigned threads = 1;
   uint64_t instructionLimit = ~0ull;
+  unsigned detailedWaves = 0; // see Sampling.h
   /// Called every few milliseconds; true ends the run (Interrupted is thrown).
   std::function<bool()> interrupt;
 };

@@ -51,7 +51,7 @@ void Sm::describe(Warp &warp, uint32_t index) const {
   }
   specials.warpid = index;
   specials.nwarpid = launch.warpsPerCta;
-  specials.smid = id;
+  specials.smid = id % chip.smCount;
   specials.nsmid = chip.smCount;
   specials.gridid = launch.gridId;
   specials.dynamicSmemBytes = launch.dynamicSharedBytes;

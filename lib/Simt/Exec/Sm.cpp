@@ -24,10 +24,11 @@ void SmStatistics::add(const SmStatistics &other) {
     issued[i] += other.issued[i];
 }
 
-Sm::Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
+Sm::Sm(const Launch &launch, uint32_t id, Mode mode, const Cache &emptyL1,
        const WarpStorage &storage, size_t firstWarp)
     : l1(emptyL1), id(id), launch(launch), program(*launch.program),
       costs(launch.costs.data()), chip(*launch.chip), storage(storage),
+      isUntimed(mode == Mode::Untimed),
       usesAsyncProxy(!program.wgmmas.empty() || !program.bulkCopies.empty()),
       nextWarp(firstWarp), rangeHint(launch.program->ops.size(), nullptr) {
   coreNext.fill(kNever);
@@ -49,6 +50,8 @@ void Sm::run(uint64_t end) {
     return;
   runEnd = end;
   try {
+    if (isUntimed)
+      return runUntimed(end);
     for (;;) {
       // The first of those that are next at the same cycle.
       uint32_t low = coreNext[1] < coreNext[0] ? 1 : 0;
@@ -372,6 +375,9 @@ void Sm::endExchange() {
   answered.clear();
   requests.clear();
   unresolvedEvents.clear();
+  untimedWrites.clear();
+  untimedWritesAny = false;
+  warmed.clear();
 }
 
 //===----------------------------------------------------------------------===//

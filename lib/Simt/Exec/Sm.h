@@ -6,8 +6,7 @@
 // memory is queued as a GlobalRequest, and answered at the exchange.
 //
 // Members are spread over files by family: Sm.cpp schedules and issues,
-// Residency places CTAs, Control, LoadStore, Atomic, Barrier, AsyncCopy, Matrix
-// and Syscall execute.
+// Residency places CTAs, Functional runs CTAs without time, the others execute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +73,10 @@ struct SharedWrite {
 
 class Sm {
 public:
-  /// Its warps are those of `storage` from `firstWarp` on.
-  Sm(const Launch &launch, uint32_t id, const Cache &emptyL1,
+  /// Its warps are those of `storage` from `firstWarp` on. An SM without L1 is
+  /// none of the chip's: it runs its CTAs without time.
+  enum class Mode : uint8_t { Detailed, Untimed };
+  Sm(const Launch &launch, uint32_t id, Mode mode, const Cache &emptyL1,
      const WarpStorage &storage, size_t firstWarp);
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
@@ -87,9 +88,13 @@ public:
   void prefetch(uint64_t end) const;
   /// Cycle of the next thing to do; kNever if nothing can happen by itself.
   uint64_t nextCycle() const;
+  /// The same for an SM without time: it has something to do.
+  bool canRunUntimed() const;
 
   // --- For the exchange ---
   RequestQueue requests;
+  /// What an SM without time has loaded past the queue; L2 is to have it.
+  std::vector<LineAccess> warmed;
   /// A request has been answered at `done`.
   void answer(GlobalRequest &request, uint64_t done);
   /// The copies before a cp.async.mbarrier.arrive are resolved: when it
@@ -228,20 +233,26 @@ private:
   uint64_t occupyLsu(uint64_t cycles);
   Addresses addressesOf(const Warp &warp, const MicroOp &op) const;
 
+  // Functional.cpp
+  void runUntimed(uint64_t end);
+  void runUntimed(Warp &warp);
+  /// After `op`: the warp needs answers of the exchange before it goes on.
+  bool mustWait(Warp &warp, const MicroOp &op);
+  /// Since the last exchange. No range: anything may have been written.
+  void noteUntimedWrite(const GlobalRange *range);
+  /// This SM has written nothing of the range since the last exchange.
+  bool isReadableUntimed(const GlobalRange *range) const;
+  void noteWarmed(const LineList &list);
+  /// Loads at once, if that is what the exchange would load.
+  bool loadUntimed(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses, const GlobalRange *range);
+
   // LoadStore.cpp
   void executeMemory(Warp &warp, const MicroOp &op, LaneMask active);
   void load(Warp &warp, const MicroOp &op, LaneMask active);
   void store(Warp &warp, const MicroOp &op, LaneMask active);
   void loadCluster(Warp &warp, const MicroOp &op, LaneMask active,
                    Addresses &addresses);
-  void loadShared(Warp &warp, const MicroOp &op, LaneMask active,
-                  const Addresses &addresses);
-  void storeShared(Warp &warp, const MicroOp &op, LaneMask active,
-                   const Addresses &addresses);
-  void loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
-                  const Addresses &addresses);
-  void storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
-                   const Addresses &addresses);
   void accessLocal(Warp &warp, const MicroOp &op, LaneMask active,
                    const Addresses &addresses);
   void loadParam(Warp &warp, const MicroOp &op, LaneMask active,
@@ -249,6 +260,12 @@ private:
   void fence(Warp &warp, const MicroOp &op);
   void checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,
                       const Addresses &addresses, unsigned bytes) const;
+
+  // SharedAccess.cpp
+  void loadShared(Warp &warp, const MicroOp &op, LaneMask active,
+                  const Addresses &addresses);
+  void storeShared(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses);
   /// The shared memory that the lanes of an access touch lies in [begin, end).
   struct SharedSpan {
     uint32_t begin, end;
@@ -261,7 +278,15 @@ private:
                     unsigned bytes, SharedSpan span) const;
   [[noreturn]] void failUnwritten(const Warp &warp, unsigned lane,
                                   uint32_t offset, unsigned bytes) const;
+  unsigned wavefrontsOf(const uint32_t *offsets, unsigned bytes,
+                        LaneMask active) const;
   uint64_t accountShared(unsigned wavefronts, unsigned best);
+
+  // GlobalAccess.cpp
+  void loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
+                  const Addresses &addresses);
+  void storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
+                   const Addresses &addresses);
   /// Cycle at which L1 has all sectors; kUnresolved when some come from L2.
   /// Makes room for those.
   uint64_t lookUpL1(const LineList &list);
@@ -378,6 +403,7 @@ private:
   const OpCost *const costs;
   const Chip &chip;
   const WarpStorage &storage;
+  const bool isUntimed;
   const bool usesAsyncProxy; // bulk copies or wgmma touch shared memory
   size_t nextWarp;           // in `storage`
   uint64_t now = 0;
@@ -397,6 +423,8 @@ private:
   std::vector<Warp *> answered;
   std::vector<const GlobalRange *> l1Ranges;
   bool l1HasAny = false; // of more ranges than the list names
+  std::vector<const GlobalRange *> untimedWrites;
+  bool untimedWritesAny = false;
   /// Range of the last access of each op: most ops stay in one tensor.
   std::vector<const GlobalRange *> rangeHint;
 };

@@ -93,6 +93,14 @@ uint64_t MemorySystem::write(uint64_t address, uint8_t sectors,
   return accepted + l2Latency;
 }
 
+void MemorySystem::warm(uint64_t address, uint8_t sectors, bool isDirty) {
+  Cache::Line line = l2.findOrAllocate(address);
+  if (isDirty)
+    line.soil(sectors);
+  if (uint8_t missing = line.missing(sectors))
+    line.put(missing, 0);
+}
+
 uint64_t MemorySystem::atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
                               unsigned lanes) {
   auto count = static_cast<unsigned>(std::popcount(sectors));

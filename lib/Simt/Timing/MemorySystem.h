@@ -40,6 +40,9 @@ public:
   /// Cycle at which the old values of `lanes` lanes are at the SM's port.
   uint64_t atomic(uint64_t line, uint8_t sectors, uint64_t arrival,
                   unsigned lanes);
+  /// L2 has the sectors, and nobody has waited for it; `isDirty`: they were
+  /// written.
+  void warm(uint64_t line, uint8_t sectors, bool isDirty);
   /// Asks the host for what the above will touch.
   void prefetch(uint64_t line) const { l2.prefetch(line); }
 

@@ -345,3 +345,22 @@ def test_registers_of_a_new_launch_are_zero() -> None:
     store = "mul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd1, %rd0; xor.b32 %r8, %r7, %r9; st.global.u32 [%rd1], %r8;"
     ptx_lab.run(store, out, on=device)
     assert not out.any()
+
+
+def test_load_sees_what_another_sm_has_stored_a_little_earlier() -> None:
+    """Both in one step of time: the load goes back to memory, though it read it when it issued."""
+    body = """
+      mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 7;
+      @%p1 st.global.u32 [%rd0], %r2;
+      @%p1 bra done;
+      mov.u32 %r3, 0;
+    later:
+      add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4;
+      @%p2 bra later;
+      ld.global.u32 %r4, [%rd0];
+      st.global.u32 [%rd1], %r4;
+    done:
+    """
+    value, seen = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
+    ptx_lab.run(body, value, seen, grid=(2, 1, 1))
+    assert seen[0] == 7

@@ -1,0 +1,173 @@
+"""Sampled launches: CTAs that are not simulated in detail leave the same results, and time is estimated well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from kperfir._native import simt
+
+from support import ptx_lab
+from support.small_chip import small_chip
+
+SMS, CTAS_PER_SM = 8, 3
+WAVE = SMS * CTAS_PER_SM
+GRID = 12 * WAVE + 7
+THREADS = 64
+
+# y[i] = a sum over a loop that stores to and loads from shared memory, of x[i]; every CTA counts itself.
+REGULAR = """
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;
+  mad.lo.u32 %r3, %r1, %r2, %r0;
+  mul.wide.u32 %rd10, %r3, 4;
+  add.u64 %rd11, %rd0, %rd10; add.u64 %rd12, %rd1, %rd10;
+  ld.global.u32 %r4, [%rd11];
+  mov.u32 %r5, smem; shl.b32 %r6, %r0, 2; add.u32 %r7, %r5, %r6;
+  xor.b32 %r8, %r6, 128; add.u32 %r8, %r5, %r8;
+  mov.u32 %r9, 20;
+again:
+  st.shared.u32 [%r7], %r4;
+  bar.sync 0;
+  ld.shared.u32 %r10, [%r8];
+  bar.sync 0;
+  mad.lo.u32 %r4, %r10, 3, %r4;
+  sub.u32 %r9, %r9, 1;
+  setp.ne.u32 %p1, %r9, 0;
+  @%p1 bra again;
+  st.global.u32 [%rd12], %r4;
+  ld.global.u32 %r11, [%rd12];
+  add.u32 %r11, %r11, 1;
+  st.global.u32 [%rd12], %r11;
+  setp.eq.u32 %p2, %r0, 0;
+  @%p2 red.global.add.u32 [%rd2], 1;
+"""
+
+# Every CTA waits for the one before, in either direction over the border of what is simulated in detail.
+CHAIN = """
+  mov.u32 %r1, %ctaid.x;
+  mul.wide.u32 %rd10, %r1, 4; add.u64 %rd11, %rd0, %rd10;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra ready;
+wait:
+  ld.acquire.gpu.global.u32 %r2, [%rd11+-4];
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 bra wait;
+ready:
+  add.u32 %r2, %r2, 1;
+  @%p1 mov.u32 %r2, 1;
+  st.release.gpu.global.u32 [%rd11], %r2;
+"""
+
+
+def small_device(waves: int, **options: Any) -> Any:
+    chip = small_chip(sm_count=SMS, max_ctas_per_sm=CTAS_PER_SM)
+    return simt.Device(chip, waves=waves, **options)
+
+
+def regular(waves: int, *, grid: int = GRID, **options: Any) -> tuple[Any, list[np.ndarray[Any, Any]]]:
+    arrays = [np.arange(grid * THREADS, dtype=np.uint32), np.zeros(grid * THREADS, np.uint32), np.zeros(1, np.uint32)]
+    on = small_device(waves, **options)
+    result = ptx_lab.run(REGULAR, *arrays, on=on, threads=THREADS, grid=(grid, 1, 1), shared=1024)
+    return result, arrays
+
+
+def test_sampled_launch_has_the_results_and_about_the_cycles_of_the_full_one() -> None:
+    full, expected = regular(0)
+    sampled, found = regular(3)
+    assert full.untimed_ctas == (0, 0)
+    assert sampled.untimed_ctas == (WAVE, 10 * WAVE), "the last wave, which is not whole, is simulated too"
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+    assert found[2][0] == GRID
+    assert sampled.warp_instructions == full.warp_instructions
+    assert sampled.thread_instructions == full.thread_instructions
+    assert sampled.cycles == pytest.approx(full.cycles, rel=0.03)
+    assert sampled.cycles_per_wave * 9 < sampled.cycles
+
+
+def test_sampled_launch_is_the_same_for_any_number_of_host_threads() -> None:
+    cycles = {regular(3, threads=threads)[0].cycles for threads in (1, 2, 4)}
+    assert len(cycles) == 1
+
+
+def test_last_wave_costs_what_it_costs_in_a_full_launch() -> None:
+    whole, partial = 12 * WAVE, 12 * WAVE + 1
+    added = [regular(waves, grid=partial)[0].cycles - regular(waves, grid=whole)[0].cycles for waves in (0, 3)]
+    assert added[1] == pytest.approx(added[0], rel=0.1)
+
+
+@pytest.mark.parametrize("grid", [1, WAVE, 3 * WAVE, 4 * WAVE])
+def test_grid_without_whole_waves_to_leave_out_is_simulated_in_full(grid: int) -> None:
+    sampled, full = regular(3, grid=grid)[0], regular(0, grid=grid)[0]
+    assert sampled.untimed_ctas == (0, 0)
+    assert sampled.cycles == full.cycles
+
+
+def test_clusters_are_simulated_in_full() -> None:
+    body = "mov.u32 %r1, 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    shape = {"threads": 32, "grid": (64, 1, 1), "cluster": (2, 1, 1), "target": "sm_90a"}
+    chip = small_chip("h100", sm_count=2, max_ctas_per_sm=1)
+    sampled = ptx_lab.run(body, on=simt.Device(chip, waves=3), **shape)
+    assert sampled.untimed_ctas == (0, 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctas_that_wait_for_each_other_go_on(threads: int) -> None:
+    grid = 6 * WAVE + 2
+    flags = np.zeros(grid, np.uint32)
+    result = ptx_lab.run(CHAIN, flags, on=small_device(3, threads=threads), grid=(grid, 1, 1))
+    assert result.untimed_ctas == (WAVE, 4 * WAVE)
+    assert np.array_equal(flags, np.arange(1, grid + 1))
+
+
+def test_warps_that_wait_for_a_clock_or_for_each_other_without_a_barrier_go_on() -> None:
+    body = """
+      mov.u32 %r1, smem; setp.lt.u32 %p1, %r0, 32;
+      mov.u32 %r2, 0; setp.eq.u32 %p2, %r0, 0;
+      @%p2 st.shared.u32 [%r1], %r2;
+      bar.sync 0;
+      @!%p1 bra second;
+    spin:
+      ld.volatile.shared.u32 %r3, [%r1];
+      setp.eq.u32 %p3, %r3, 0;
+      @%p3 bra spin;
+      bra done;
+    second:
+      mov.u64 %rd10, %clock64;
+    later:
+      mov.u64 %rd11, %clock64; sub.u64 %rd12, %rd11, %rd10;
+      setp.lt.u64 %p4, %rd12, 2000;
+      @%p4 bra later;
+      setp.eq.u32 %p5, %r0, 32; mov.u32 %r4, 1;
+      @%p5 st.volatile.shared.u32 [%r1], %r4;
+    done:
+      setp.eq.u32 %p2, %r0, 0;
+      @%p2 red.global.add.u32 [%rd0], 1;
+    """
+    count = np.zeros(1, np.uint32)
+    grid = 6 * WAVE
+    result = ptx_lab.run(body, count, on=small_device(3), threads=64, grid=(grid, 1, 1), shared=16)
+    assert result.untimed_ctas == (WAVE, 3 * WAVE)
+    assert count[0] == grid
+
+
+def test_error_in_a_cta_without_time_names_it() -> None:
+    wrong = 4 * WAVE + 1
+    body = f"""
+      mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, {wrong};
+      @%p1 ld.global.u32 %r2, [%rd0+64];
+    """
+    with pytest.raises(simt.Error) as error:
+        ptx_lab.run(body, np.zeros(4, np.uint32), on=small_device(3), grid=(9 * WAVE, 1, 1))
+    assert (error.value.kind, error.value.cta) == ("out-of-bounds", wrong)
+
+
+def test_deadlock_of_a_cta_without_time_is_reported() -> None:
+    wrong = 4 * WAVE + 1
+    body = f"""
+      mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, {wrong};
+      @%p1 bar.sync 1, 64;
+    """
+    with pytest.raises(simt.Error) as error:
+        ptx_lab.run(body, on=small_device(3), grid=(9 * WAVE, 1, 1))
+    assert (error.value.kind, error.value.cta) == ("deadlock", wrong)
