@@ -67,6 +67,12 @@ def _waves(value: object) -> int:
     return number
 
 
+def _batch(value: object) -> int:
+    if str(value) not in ("1", "2", "4"):
+        raise ValueError("1, 2 or 4")
+    return int(str(value))
+
+
 def _bytes(value: object) -> int:
     text = str(value).strip().lower()
     digits = text.rstrip("bgikm")
@@ -166,6 +172,7 @@ class Options:
     strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last")
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
     buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
+    batch: int = _setting("BATCH", 1, _batch, "records stored by one instruction: 1, 2 or 4; more take more registers")
     ctas: tuple[int, int, int] = _setting("CTAS", EVERY, _range, "CTAs to record: first:last:step of the linear id")
     iterations: tuple[int, int, int] = _setting(
         "ITERATIONS", EVERY, _range, "iterations of each loop to record: first:last:step"

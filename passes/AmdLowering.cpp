@@ -156,6 +156,18 @@ public:
                 "v,v,~{memory}", Type(), {place.address, word});
   }
 
+  Value readStamp(LLVMBuilder &b, StampPlace) const override {
+    return b.cast("llvm.trunc", readClock(b), b.i32());
+  }
+
+  void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,
+                  ArrayRef<Value> words) const override {
+    for (Value word : words) {
+      store(b, place, offset, word);
+      offset += record::kWordBytes;
+    }
+  }
+
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
     constexpr uint32_t laps = record::kLapsWord * record::kWordBytes;
     place = prepare(b, place);

@@ -21,6 +21,7 @@ struct BufferPlan {
   uint32_t totalWarps = 0; // Those of partitions included.
   uint32_t wordsPerWarp = 0;
   uint32_t maxFrameWords = 0;
+  uint32_t batch = 1;       // Words of a frame that are stored at once.
   uint32_t offset = 0;      // Of our bytes in the CTA's shared memory.
   uint32_t sharedBytes = 0; // If global: bytes used at `offset` all the same.
   uint32_t sampleCtas = 1;  // Every n-th CTA is recorded,

@@ -69,6 +69,7 @@ private:
     Value fits; // And `when`.
     StorePlace place;
     SmallVector<std::pair<uint32_t, Value>> pending; // By offset: clocks read.
+    SmallVector<Value> batched; // By word: what is not stored yet.
   };
 
   /// Definitions come before uses; what is not reachable comes last.
@@ -116,7 +117,8 @@ private:
     } else if (isa<kperf_gpu::DetachOp>(op)) {
       recording.storeState(b, segment, state);
     } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
-      frames[open.getFrame()] = openFrame(b, open.getWhen(), state);
+      frames[open.getFrame()] =
+          openFrame(b, open.getFrame().getType(), open.getWhen(), state);
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
       stampSlot(b, frames[stamp.getFrame()],
                 {stamp.getFrame().getType().getId(), stamp.getSlot()});
@@ -130,17 +132,61 @@ private:
     return success();
   }
 
-  OpenFrame openFrame(LLVMBuilder &b, Value when, WarpState state) {
+  uint32_t wordsOf(kperf_gpu::FrameType type) const {
+    return record::frameWords(type.getSlots(), type.getValueWords(),
+                              plan.batch);
+  }
+
+  OpenFrame openFrame(LLVMBuilder &b, kperf_gpu::FrameType type, Value when,
+                      WarpState state) {
     Value fits = b.compare(Compare::Sle, state.cursor, segment.limit);
     if (when)
       fits = b.both(fits, when);
     Value address = state.cursor;
     if (plan.global)
       address = b.add(segment.base, b.extend(state.cursor));
-    return {state.cursor, when, fits, target.prepare(b, {address, fits}), {}};
+    SmallVector<Value> batched(plan.batch == 1 ? 0 : wordsOf(type));
+    return {state.cursor, when,   fits, target.prepare(b, {address, fits}),
+            {},           batched};
+  }
+
+  /// Stores a word of a frame, or keeps it until its neighbours are there.
+  void put(LLVMBuilder &b, OpenFrame &frame, uint32_t word, Value value) {
+    if (plan.batch == 1)
+      return target.store(b, frame.place, word * record::kWordBytes, value);
+    frame.batched[word] = value;
+    uint32_t first = word / plan.batch * plan.batch;
+    if (llvm::all_of(groupOf(frame, first), [](Value v) { return bool(v); }))
+      storeGroup(b, frame, first);
+  }
+
+  MutableArrayRef<Value> groupOf(OpenFrame &frame, uint32_t first) const {
+    return MutableArrayRef(frame.batched).slice(first, plan.batch);
+  }
+
+  void storeGroup(LLVMBuilder &b, OpenFrame &frame, uint32_t first) {
+    MutableArrayRef<Value> group = groupOf(frame, first);
+    target.storeWords(b, frame.place, first * record::kWordBytes, group);
+    llvm::fill(group, Value());
+  }
+
+  /// Stores what is left of a frame that is closed; its padding is 0.
+  void storeBatched(LLVMBuilder &b, OpenFrame &frame) {
+    for (uint32_t first = 0; first < frame.batched.size();
+         first += plan.batch) {
+      MutableArrayRef<Value> group = groupOf(frame, first);
+      if (llvm::none_of(group, [](Value v) { return bool(v); }))
+        continue;
+      for (Value &word : group)
+        if (!word)
+          word = b.constant(0);
+      storeGroup(b, frame, first);
+    }
   }
 
   void stampSlot(LLVMBuilder &b, OpenFrame &frame, StampPlace stamp) {
+    if (plan.batch != 1)
+      return put(b, frame, stamp.slot, target.readStamp(b, stamp));
     if (Value clock = target.stamp(b, frame.place, stamp))
       frame.pending.emplace_back(stamp.slot * record::kWordBytes, clock);
     if (frame.pending.size() == kMaxPendingClocks)
@@ -157,27 +203,25 @@ private:
   void storeValue(LLVMBuilder &b, kperf_gpu::StoreValueOp store) {
     Value value = store.getValue();
     uint32_t slots = store.getFrame().getType().getSlots();
-    uint32_t offset = (slots + store.getWord()) * record::kWordBytes;
-    const StorePlace &place = frames[store.getFrame()].place;
+    uint32_t word = slots + store.getWord();
+    OpenFrame &frame = frames[store.getFrame()];
     bool isWide = value.getType().getIntOrFloatBitWidth() == 64;
     if (isa<FloatType>(value.getType()))
       value = b.cast("llvm.bitcast", value, isWide ? b.i64() : b.i32());
     if (!isWide)
-      return target.store(b, place, offset, value);
-    target.store(b, place, offset, b.cast("llvm.trunc", value, b.i32()));
+      return put(b, frame, word, value);
+    put(b, frame, word, b.cast("llvm.trunc", value, b.i32()));
     Value high = b.binary("llvm.lshr", value, b.constant(32, b.i64()));
-    target.store(b, place, offset + record::kWordBytes,
-                 b.cast("llvm.trunc", high, b.i32()));
+    put(b, frame, word + 1, b.cast("llvm.trunc", high, b.i32()));
   }
 
   void closeFrame(LLVMBuilder &b, kperf_gpu::FrameType type, OpenFrame &frame,
                   WarpState &state) {
     uint32_t slots = type.getSlots();
     storePending(b, frame);
-    uint32_t bytes =
-        record::frameWords(slots, type.getValueWords()) * record::kWordBytes;
-    target.store(b, frame.place, bytes - record::kWordBytes,
-                 b.constant(record::kTagBase | type.getId()));
+    uint32_t words = wordsOf(type), bytes = words * record::kWordBytes;
+    put(b, frame, words - 1, b.constant(record::kTagBase | type.getId()));
+    storeBatched(b, frame);
     auto unlessLeftOut = [&](Value now, Value before) {
       return frame.when ? b.select(frame.when, now, before) : now;
     };

@@ -136,19 +136,22 @@ static std::string print(const json::Object &layout) {
 }
 
 /// The oldest version that says what there is to say.
-static uint32_t findVersion(ModuleOp module) {
+static uint32_t findVersion(ModuleOp module, const BufferPlan &plan) {
+  if (plan.batch != 1)
+    return record::kLayoutVersion;
   auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
   bool leavesOut = llvm::any_of(regions, [](Attribute region) {
     return cast<DictionaryAttr>(region).contains("step");
   });
-  return leavesOut ? record::kLayoutVersion : record::kEveryIterationVersion;
+  return leavesOut ? record::kSelectedIterationsVersion
+                   : record::kEveryIterationVersion;
 }
 
 std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
                                BufferPlan &plan) {
   auto target = module->getAttrOfType<StringAttr>("ttg.target");
   json::Object layout{
-      {"version", static_cast<int64_t>(findVersion(module))},
+      {"version", static_cast<int64_t>(findVersion(module, plan))},
       {"hash", 0},
       {"kernel", kernel.getName()},
       {"target", target ? target.getValue() : StringRef()},
@@ -163,6 +166,8 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       {"regions", writeRegions(module)},
       {"frames", writeFrames(module)},
   };
+  if (plan.batch != 1)
+    layout["frame_align"] = static_cast<int64_t>(plan.batch);
   if (plan.selectsCtas())
     layout["ctas"] = json::Array{static_cast<int64_t>(plan.firstCta),
                                  static_cast<int64_t>(plan.lastCta),

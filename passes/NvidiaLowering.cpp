@@ -62,11 +62,9 @@ public:
   Value stamp(LLVMBuilder &b, StorePlace place,
               StampPlace stamp) const override {
     Twine offset(stamp.slot * record::kWordBytes);
-    std::string name =
-        (Twine(" stamp ") + Twine(stamp.frame) + "." + Twine(stamp.slot)).str();
     b.inlineAsm(Twine("{\n\t.reg .b32 now;\n\tmov.u32 now, %clock;") + kOwn +
-                    name + "\n\t@$1 st." + space(place.address) + ".b32 [$0+" +
-                    offset + "], now;" + kOwn + "\n\t}",
+                    nameOf(stamp) + "\n\t@$1 st." + space(place.address) +
+                    ".b32 [$0+" + offset + "], now;" + kOwn + "\n\t}",
                 (constraint(place.address) + ",b,~{memory}").str(), Type(),
                 {place.address, place.enabled});
     return {};
@@ -79,6 +77,26 @@ public:
               "], $2;",
           (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
           {place.address, place.enabled, word});
+  }
+
+  Value readStamp(LLVMBuilder &b, StampPlace stamp) const override {
+    return b.inlineAsm(Twine("mov.u32 $0, %clock;") + kOwn + nameOf(stamp),
+                       "=r,~{memory}", b.i32(), {});
+  }
+
+  void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,
+                  ArrayRef<Value> words) const override {
+    SmallVector<Value> operands{place.address, place.enabled};
+    std::string list, constraints = constraint(place.address).str() + ",b";
+    for (Value word : words) {
+      list += (list.empty() ? "$" : ", $") + std::to_string(operands.size());
+      constraints += ",r";
+      operands.push_back(word);
+    }
+    issue(b,
+          "@$1 st." + space(place.address) + ".v" + Twine(words.size()) +
+              ".b32 [$0+" + Twine(offset) + "], {" + list + "};",
+          constraints + ",~{memory}", Type(), operands);
   }
 
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
@@ -124,6 +142,11 @@ public:
   }
 
 private:
+  static std::string nameOf(StampPlace stamp) {
+    return " stamp " + std::to_string(stamp.frame) + "." +
+           std::to_string(stamp.slot);
+  }
+
   /// Ends the line of an instruction of ours.
   static constexpr const char *kOwn = " // kperf";
 

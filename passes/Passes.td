@@ -333,6 +333,9 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
       first records, `ring`: the last.
     * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and
       global where shared memory has no room for two of the largest frames.
+    * `batch` (default 1): words of a frame that one instruction stores: 1, 2 or 4.
+      Clocks wait in registers for it, and frames are padded to a multiple. On
+      AMD GPUs it is always 1.
     * `sample-ctas` (default 1): record every n-th CTA only.
     * `first-cta`, `last-cta` (default 0): record CTAs from the first up to but
       without the last, by linear id; a last of 0 is no end.

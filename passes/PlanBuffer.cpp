@@ -42,6 +42,7 @@ struct PlanBufferOptions {
   std::string strategy = "saturate";
   std::string buffer = "auto";
   uint32_t sampleCtas = 1;
+  uint32_t batch = 1;
   uint32_t sharedLimitBytes = 0;
   uint32_t firstCta = 0, lastCta = 0;
   uint32_t firstSm = 0, lastSm = 0;
@@ -141,7 +142,11 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     plan.ring = options.strategy == "ring";
     plan.warps = getModuleInt(module, "ttg.num-warps", 4);
     plan.totalWarps = getModuleInt(module, "ttg.total-num-warps", plan.warps);
-    plan.maxFrameWords = findMaxFrameWords(module);
+    // On AMD GPUs a wide store would save nothing: clocks are scalar there.
+    auto target = module->getAttrOfType<StringAttr>("ttg.target");
+    if (!target || !target.getValue().starts_with("hip"))
+      plan.batch = options.batch;
+    plan.maxFrameWords = findMaxFrameWords(module, plan.batch);
     kernel->walk([&](kperf_gpu::AttachOp) { plan.handsOver = true; });
 
     // Left to itself, the pass keeps two frames at least: with one, a full
@@ -205,7 +210,7 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     return plan;
   }
 
-  static uint32_t findMaxFrameWords(ModuleOp module) {
+  static uint32_t findMaxFrameWords(ModuleOp module, uint32_t align) {
     auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
     uint32_t most = 0;
     for (Attribute frame : module->getAttrOfType<ArrayAttr>("kperf.frames")) {
@@ -215,7 +220,8 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
         for (auto event : events.getAsRange<kperf_gpu::EventAttr>())
           if (regions && event.getRegion() < regions.size())
             valueWords += countValueWords(regions[event.getRegion()]);
-      most = std::max(most, record::frameWords(stamps.size(), valueWords));
+      most =
+          std::max(most, record::frameWords(stamps.size(), valueWords, align));
     }
     return most;
   }
@@ -270,6 +276,9 @@ std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts) {
   reader.readList("warps", options.warps);
   reader.readChoice("granularity", options.granularity,
                     {"warp", "warp-group", "cta"});
+  std::string batch = "1";
+  reader.readChoice("batch", batch, {"1", "2", "4"});
+  options.batch = static_cast<uint32_t>(batch[0] - '0');
   if (std::unique_ptr<Pass> rejected = reader.reject())
     return rejected;
   return std::make_unique<PlanBuffer>(std::move(options));

@@ -51,6 +51,12 @@ public:
                       StampPlace stamp) const = 0;
   virtual void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
                      Value word) const = 0;
+  /// The same for a frame whose words are stored several at once: the clock's
+  /// low word, i32, and two or four words to an address that is a multiple of
+  /// their size.
+  virtual Value readStamp(LLVMBuilder &b, StampPlace stamp) const = 0;
+  virtual void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,
+                          ArrayRef<Value> words) const = 0;
   /// Notes in the segment header `place` that a lap ended at `lapEnd`.
   virtual void noteLap(LLVMBuilder &b, StorePlace place,
                        Value lapEnd) const = 0;

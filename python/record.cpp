@@ -166,6 +166,7 @@ void bindRecord(nb::module_ &module) {
       .def_rw("total_warps", &DecoderLayout::totalWarps)
       .def_rw("words_per_warp", &DecoderLayout::wordsPerWarp)
       .def_rw("max_frame_words", &DecoderLayout::maxFrameWords)
+      .def_rw("frame_align", &DecoderLayout::frameAlign)
       .def(
           "set_regions",
           [](DecoderLayout &self, std::vector<int32_t> parents,

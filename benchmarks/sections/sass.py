@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import defaultdict
 
@@ -20,18 +21,20 @@ TARGETS = {"sm_80": r"HMMA", "sm_90": r"HGMMA", "sm_100": r"UTC\w*MMA"}
 def run() -> tuple[str, int]:
     """Count instructions of the loop without and with records; fillers of ptxas apart."""
     rows = []
-    for target, matrix_instruction in TARGETS.items():
+    for target, batch in itertools.product(TARGETS, (1, 4)):
+        matrix_instruction = TARGETS[target]
         plain = find_loop(disassemble(attempt(MATMUL, target).compiled.asm["cubin"]), matrix_instruction)
-        with instrumentation():
+        with instrumentation(batch=batch):
             instrumented = attempt(MATMUL, target)
         loop = find_loop(disassemble(instrumented.compiled.asm["cubin"]), matrix_instruction)
         records = loop.count(r"\bCS2R\b")
         added = loop.useful - plain.useful
         fillers = (len(loop.instructions) - loop.useful) - (len(plain.instructions) - plain.useful)
         own = records + loop.count(r"\bSTS\b") - plain.count(r"\bSTS\b")
-        rows.append([target, plain.useful, loop.useful, records, own / records, added / records, fillers])
+        rows.append([target, batch, plain.useful, loop.useful, records, own / records, added / records, fillers])
     columns = (
         "target",
+        "records stored at once",
         "loop, plain",
         "loop, instrumented",
         "records in it",

@@ -7,7 +7,7 @@ from numpy import generic, uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 3
+LAYOUT_VERSION: int = 4
 
 WORD_BYTES: int = 4
 
@@ -90,6 +90,12 @@ class DecoderLayout:
 
     @max_frame_words.setter
     def max_frame_words(self, arg: int, /) -> None: ...
+
+    @property
+    def frame_align(self) -> int: ...
+
+    @frame_align.setter
+    def frame_align(self, arg: int, /) -> None: ...
 
     def set_regions(self, parents: Sequence[int], kinds: Sequence[int], value_words: Sequence[int] = []) -> None: ...
 

@@ -104,6 +104,7 @@ def _decoder(layout: BufferLayout) -> record.Decoder:
     native.total_warps = layout.total_warps
     native.words_per_warp = layout.words_per_warp
     native.max_frame_words = layout.max_frame_words
+    native.frame_align = layout.frame_align
     native.set_regions(
         [region.parent for region in layout.regions],
         [_KINDS.get(region.kind, 0) for region in layout.regions],

@@ -17,8 +17,10 @@ from kperfir._native import record
 
 from kperfir.errors import CaptureError
 
-LAYOUT_VERSION = 3  # Says which iterations of a loop are recorded, where not each is; else the same as 2.
-OLDEST_LAYOUT_VERSION = 1  # Had no values of marks; else the same.
+# 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2 gave values to marks; all else is
+# as in 1.
+LAYOUT_VERSION = 4
+OLDEST_LAYOUT_VERSION = 1
 STRATEGIES = ("saturate", "ring")
 BUFFERS = ("shared", "global")
 FLOWS = ("commit_group", "mbarrier")
@@ -36,6 +38,7 @@ VALUE_WORDS = {"i32": 1, "u32": 1, "f32": 1, "i64": 2, "u64": 2, "f64": 2}
 MAX_WARPS = 64
 MAX_WORDS_PER_WARP = 1 << 26
 MAX_FRAMES = 1 << 20
+MAX_FRAME_ALIGN = 4
 MAX_EVENTS_PER_STAMP = 1024
 MAX_DEPTH = 1024
 
@@ -96,17 +99,19 @@ class Event:
 class Frame:
     """A run of stamps that are written together; `stamps[slot]` are the events of the stamp in that slot.
 
-    Behind the stamps lie the values of its marks, in their order: `value_words` words.
+    Behind the stamps lie the values of its marks, in their order: `value_words` words. The size is a multiple of
+    `align` words.
     """
 
     id: int
     stamps: tuple[tuple[Event, ...], ...]
     value_words: int = 0
+    align: int = 1
 
     @property
     def words(self) -> int:
-        """Size in the buffer: the stamps, the values and the tag."""
-        return len(self.stamps) + self.value_words + 1
+        """Size in the buffer: the stamps, the values, padding and the tag, which is last."""
+        return -(-(len(self.stamps) + self.value_words + 1) // self.align) * self.align
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,7 @@ class BufferLayout:
     frames: tuple[Frame, ...]
     notes: tuple[str, ...] = ()
     flows: tuple[Flow, ...] = ()
+    frame_align: int = 1
 
     @property
     def ring(self) -> bool:
@@ -214,6 +220,7 @@ def parse_layout(text: str) -> BufferLayout:
 
 def _read(fields: dict[str, Any], text: str) -> BufferLayout:
     regions = tuple(_region(at, region) for at, region in _objects(fields, "regions"))
+    align = _integer(fields, "frame_align", 1, MAX_FRAME_ALIGN, "layout") if "frame_align" in fields else 1
     return BufferLayout(
         text=text,
         version=fields["version"],
@@ -236,9 +243,10 @@ def _read(fields: dict[str, Any], text: str) -> BufferLayout:
         max_frame_words=_integer(fields, "max_frame_words", 1, MAX_WORDS_PER_WARP, "layout"),
         cta_bytes=_integer(fields, "cta_bytes", 1, 1 << 40, "layout"),
         regions=regions,
-        frames=tuple(_frame(at, frame, regions) for at, frame in _objects(fields, "frames")),
+        frames=tuple(_frame(at, frame, regions, align) for at, frame in _objects(fields, "frames")),
         notes=_notes(fields),
         flows=tuple(_flow(at, flow) for at, flow in _objects(fields, "flows")) if "flows" in fields else (),
+        frame_align=align,
     )
 
 
@@ -287,7 +295,7 @@ def _region(at: str, fields: dict[str, Any]) -> Region:
     )
 
 
-def _frame(at: str, fields: dict[str, Any], regions: tuple[Region, ...]) -> Frame:
+def _frame(at: str, fields: dict[str, Any], regions: tuple[Region, ...], align: int) -> Frame:
     stamps = _list(fields, "stamps", at)
     for slot, stamp in enumerate(stamps):
         if not isinstance(stamp, list) or not 1 <= len(stamp) <= MAX_EVENTS_PER_STAMP:
@@ -303,6 +311,7 @@ def _frame(at: str, fields: dict[str, Any], regions: tuple[Region, ...]) -> Fram
         id=_integer(fields, "id", 0, MAX_FRAMES, at),
         stamps=tuple(tuple(Event(edge, region) for edge, region in stamp) for stamp in stamps),
         value_words=value_words,
+        align=align,
     )
 
 

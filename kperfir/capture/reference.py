@@ -53,9 +53,10 @@ class ReferenceWarp:
         """Execute one frame; `clocks` are the raw values of its stamps, `values` the words that its marks carry."""
         fits = self.cursor <= self.limit
         word = self.cursor // 4
-        size = len(clocks) + len(values) + 1
+        size = self.layout.frames[frame_id].words
         if fits:
-            words = [*clocks, *values, TAG_BASE | frame_id]
+            padding = [0] * (size - len(clocks) - len(values) - 1)
+            words = [*clocks, *values, *padding, TAG_BASE | frame_id]
             self.memory[word : word + size] = [each & MASK for each in words]
         self.records = (self.records + len(clocks)) & MASK
         if self.layout.ring:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FLAGS = "fast|nnan|ninf|nsz|arcp|contract|afn|reassoc"
+# Found by its first characters, which is fast: most lines are none.
+_IS_OPERATION = re.compile(r" = f(?:mul|add) ")
 _OPERATION = re.compile(
-    rf"^ +(?P<name>%[\w.]+) = (?P<op>fmul|fadd)(?: (?:{_FLAGS}))* (?:<\d+ x \w+>|\w+) "
-    rf"(?P<left>[^,\n]+), (?P<right>[^,\n]+?)(?:, !dbg !(?P<place>\d+).*)?$"
-    r"|^define ",
+    rf" +(?P<name>%[\w.]+) = (?P<op>fmul|fadd)(?: (?:{_FLAGS}))* (?:<\d+ x \w+>|\w+) "
+    rf"(?P<left>[^,\n]+), (?P<right>[^,\n]+?)(?:, !dbg !(?P<place>\d+).*)?$",
     re.M,
 )
 _LOCATION = re.compile(
@@ -126,9 +127,13 @@ def _open_by_key(text: str) -> dict[tuple[Place, frozenset[Place]], list[_Sum]]:
 
 def _sums(text: str, places: dict[str, Place]) -> Iterator[_Sum]:
     products: dict[str, Place] = {}
-    for match in _OPERATION.finditer(text):
-        if match["op"] is None:
+    next_function = -1
+    for found in _IS_OPERATION.finditer(text):
+        if found.start() > next_function:
             products.clear()  # A name is unique in its function only.
+            next_function = text.find("\ndefine ", found.start()) % (len(text) + 1)
+        match = _OPERATION.match(text, text.rfind("\n", 0, found.start()) + 1)
+        if match is None:
             continue
         place = places.get(match["place"] or "", "")
         left, right = products.get(match["left"]), products.get(match["right"])

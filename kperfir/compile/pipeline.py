@@ -97,8 +97,10 @@ def _iterations(options: Options) -> Iterator[str]:
 
 
 def _selection(options: Options) -> Iterator[str]:
-    """What is recorded of a launch, where that is not all of it."""
+    """How records are stored, and which of a launch, where that is not as usual."""
     first, last, step = options.ctas
+    if options.batch != 1:
+        yield f"batch={options.batch}"
     counts = {"first-cta": first, "last-cta": last, "sample-ctas": step - 1 and step}
     counts |= {"first-sm": options.sms[0], "last-sm": options.sms[1]}
     yield from (f"{name}={count}" for name, count in counts.items() if count)

@@ -29,7 +29,7 @@ uint32_t DecoderLayout::frameWords(size_t frame) const {
   uint32_t values = 0;
   for (uint32_t i = stampOffsets[first]; i < stampOffsets[last]; ++i)
     values += valueWords(events[i].region);
-  return record::frameWords(last - first, values);
+  return record::frameWords(last - first, values, frameAlign);
 }
 
 std::string DecoderLayout::validate() const {
@@ -38,6 +38,8 @@ std::string DecoderLayout::validate() const {
   if (maxFrameWords == 0 || wordsPerWarp < maxFrameWords ||
       wordsPerWarp > kMaxWordsPerWarp)
     return "words per warp";
+  if (frameAlign == 0 || frameAlign > kMaxFrameAlign)
+    return "alignment of frames";
   if (regionKinds.size() != regionParents.size())
     return "kinds of the regions";
   if (!regionValueWords.empty() &&

@@ -32,6 +32,7 @@ struct DecoderLayout {
   uint32_t totalWarps = 0;
   uint32_t wordsPerWarp = 0;
   uint32_t maxFrameWords = 0;
+  uint32_t frameAlign = 1;            // Words.
   std::vector<int32_t> regionParents; // -1: no parent.
   std::vector<RegionKind> regionKinds;
   /// Words of the value that a mark carries, 0 to 2; empty: no mark has one.

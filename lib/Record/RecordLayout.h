@@ -18,8 +18,10 @@ inline constexpr uint32_t kWordBytes = 4;
 
 /// Version of the layout JSON and of everything in this file. A change of any
 /// constant below is a new version. 2: marks may carry values. 3: iterations
-/// may be left out, and those that are not end.
-inline constexpr uint32_t kLayoutVersion = 3;
+/// may be left out, and those that are not end. 4: frames may be padded.
+inline constexpr uint32_t kLayoutVersion = 4;
+/// Version of a layout that leaves iterations out and pads no frames.
+inline constexpr uint32_t kSelectedIterationsVersion = 3;
 /// Version of a layout that records every iteration of its loops.
 inline constexpr uint32_t kEveryIterationVersion = 2;
 
@@ -75,10 +77,13 @@ inline constexpr uint32_t kTagFrameMask = 0x000FFFFF;
 inline constexpr uint32_t kMaxFrames = kTagFrameMask + 1;
 
 /// A frame: its stamps, the values of its marks in the marks' order (low word
-/// first), and its tag.
-constexpr uint32_t frameWords(uint32_t stamps, uint32_t valueWords = 0) {
-  return stamps + valueWords + 1;
+/// first), words without meaning up to a multiple of \p align, of which the
+/// last is its tag.
+constexpr uint32_t frameWords(uint32_t stamps, uint32_t valueWords = 0,
+                              uint32_t align = 1) {
+  return (stamps + valueWords + align) / align * align;
 }
+inline constexpr uint32_t kMaxFrameAlign = 4;
 
 constexpr uint32_t segmentWords(uint32_t wordsPerWarp) {
   return kSegmentHeaderWords + wordsPerWarp;

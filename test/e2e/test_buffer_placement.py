@@ -8,7 +8,7 @@ import pytest
 
 from kernels.cases import WORKLOADS
 from support.ground_truth import compare_stamps
-from support.launch import run_profiled
+from support.launch import layout_of, run_profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,26 @@ def test_stamps_in_global_memory_equal_the_logged_clock(name: str, strategy: str
     workload.verify(run.arguments)
     compared = compare_stamps(run, strategy=strategy)
     assert compared.decoded == compared.executed > 0
+
+
+# Marks of one and two words, values of which the last is padding; branches and early returns.
+BATCHED = ("matmul_fp16", "nested_loops", "early_return", "branchy_loop", "fa_fwd_fp16")
+
+
+@pytest.mark.parametrize("batch", [2, 4])
+@pytest.mark.parametrize("buffer", ["shared", "global"])
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+@pytest.mark.parametrize("name", BATCHED)
+def test_stamps_that_are_stored_together_equal_the_logged_clock(
+    name: str, strategy: str, buffer: str, batch: int, tmp_path: Path
+):
+    workload = WORKLOADS[name]
+    options = {"strategy": strategy, "buffer": buffer, "batch": batch}
+    run = run_profiled(workload, tmp_path / "out.kpf", log=True, buffer_bytes=64 << 10, **options)
+    workload.verify(run.arguments)
+    compared = compare_stamps(run, strategy=strategy)
+    assert compared.decoded == compared.executed > 0
+    assert layout_of(run)["frame_align"] == batch
 
 
 # What is asked for, and which of so many CTAs or warps that is.

@@ -109,11 +109,12 @@ def test_scopes_nest_with_regions_and_marks_carry_values(tmp_path: Path) -> None
         assert marks["cycles"].is_monotonic_increasing
 
 
+@pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("strategy", ["saturate", "ring"])
-def test_values_of_marks_survive_a_full_buffer(strategy: str, tmp_path: Path) -> None:
+def test_values_of_marks_survive_a_full_buffer(strategy: str, batch: int, tmp_path: Path) -> None:
     n = 40
     p, q = torch.randn(1, n, B), torch.zeros(1, B)
-    options = {"strategy": strategy, "buffer_bytes": 4 * 4 * 60}
+    options = {"strategy": strategy, "batch": batch, "buffer_bytes": 4 * 4 * 60}
     timeline = profiled(tmp_path / "out.kpf", lambda: rows[(1,)](p, q, n, B=B), **options)
     assert timeline.launches["dropped"].item() > 0
     values = [-value for value in warp0(timeline.marks[timeline.marks["name"] == "row"])["value"]]

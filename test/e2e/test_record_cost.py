@@ -17,10 +17,10 @@ CLOCK = r"\bCS2R(\.32)? .*SR_CLOCKLO"
 SPILL = r"\b(STL|LDL)\b"
 
 
-def compile_both(target: str) -> tuple[list[str], list[str]]:
+def compile_both(target: str, **options: int) -> tuple[list[str], list[str]]:
     """Machine code of the kernel as it is, and with records."""
     plain = attempt(MATMUL, target)
-    with instrumentation():
+    with instrumentation(**options):
         instrumented = attempt(MATMUL, target)
     assert instrumented.layout, instrumented.reason
     return disassemble(plain.compiled.asm["cubin"]), disassemble(instrumented.compiled.asm["cubin"])
@@ -47,3 +47,14 @@ def test_records_add_no_spill(target: str):
     plain, instrumented = compile_both(target)
     count = [sum(bool(re.search(SPILL, line)) for line in lines) for lines in (plain, instrumented)]
     assert count[1] <= count[0]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
+def test_records_that_are_stored_together_take_fewer_instructions(target: str):
+    plain, batched = (find_loop(lines, MATRIX) for lines in compile_both(target, batch=4))
+    assert batched.count(MATRIX) == plain.count(MATRIX)
+    records = batched.count(CLOCK)
+    stores = batched.count(r"\bSTS\b") - plain.count(r"\bSTS\b")
+    assert stores == -(-(records + 1) // 4), "of the tag, too"
+    assert (records + stores) / records <= 1.5
+    assert cost_per_record(plain, batched) <= 2.5

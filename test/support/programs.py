@@ -131,22 +131,25 @@ class Plan:
     regions: list[dict[str, Any]] = field(default_factory=list)
     frames: list[list[list[tuple[str, int]]]] = field(default_factory=list)
 
-    @property
-    def max_frame_words(self) -> int:
-        return max((len(frame) + self.value_words(frame) + 1 for frame in self.frames), default=1)
+    def max_frame_words(self, align: int = 1) -> int:
+        """Words of the largest frame, each padded to a multiple of `align`."""
+        sizes = (len(frame) + self.value_words(frame) + 1 for frame in self.frames)
+        return -(-max(sizes, default=1) // align) * align
 
     def value_words(self, frame: list[list[tuple[str, int]]]) -> int:
         """Words that the marks of a frame carry."""
         return sum(VALUE_WORDS[self.regions[region].get("value", "")] for stamp in frame for _, region in stamp)
 
-    def layout(self, *, strategy: str, words_per_warp: int, target: str = "cuda:80") -> BufferLayout:
+    def layout(
+        self, *, strategy: str, words_per_warp: int, target: str = "cuda:80", frame_align: int = 1
+    ) -> BufferLayout:
         warps = sum(count for _, count, _ in self.roles)
         roles, first = [], 0
         for name, count, _ in self.roles:
             roles.append({"name": name, "first_warp": first, "warps": count})
             first += count
-        words = max(words_per_warp, self.max_frame_words)
-        fields = {
+        words = max(words_per_warp, self.max_frame_words(frame_align))
+        fields: dict[str, Any] = {
             "version": 3 if any("step" in region for region in self.regions) else 2,
             "kernel": self.kernel,
             "target": target,
@@ -156,11 +159,13 @@ class Plan:
             "total_warps": warps,
             "roles": roles,
             "words_per_warp": words,
-            "max_frame_words": self.max_frame_words,
+            "max_frame_words": self.max_frame_words(frame_align),
             "cta_bytes": record.cta_bytes(warps, words),
             "regions": self.regions,
             "frames": [{"id": i, "stamps": [[list(e) for e in s] for s in f]} for i, f in enumerate(self.frames)],
         }
+        if frame_align != 1:
+            fields |= {"version": 4, "frame_align": frame_align}
         return parse_layout(seal_layout(fields))
 
     def warp_code(self, warp: int) -> list[Any]:

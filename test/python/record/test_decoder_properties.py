@@ -138,9 +138,10 @@ def test_decode_returns_what_was_executed_for_random_programs(strategy: str, blo
     for seed in range(block, PROGRAMS, 6):
         rng = random.Random(seed)
         plan = random_plan(rng)
-        biggest = plan.max_frame_words
+        align = rng.choice((1, 2, 4))
+        biggest = plan.max_frame_words(align)
         for words in sorted({biggest, biggest + 1, 2 * biggest, 3 * biggest + 1, max(biggest, 64), 1024}):
-            layout = plan.layout(strategy=strategy, words_per_warp=words)
+            layout = plan.layout(strategy=strategy, words_per_warp=words, frame_align=align)
             setting = CtaSetting(CTAID, sm=seed % 5, start_clock=rng.randint(0, 1 << 40), skew=9)
             run = run_cta(plan, layout, random.Random(seed), setting)
             laps += check(plan, layout, run)
@@ -214,7 +215,8 @@ def test_decode_refuses_exactly_what_the_reference_refuses_when_words_are_corrup
     for seed in range(120):
         rng = random.Random(seed)
         plan = random_plan(rng)
-        layout = plan.layout(strategy=strategy, words_per_warp=rng.choice((1, 20, 100)))
+        align = rng.choice((1, 1, 4))
+        layout = plan.layout(strategy=strategy, words_per_warp=rng.choice((1, 20, 100)), frame_align=align)
         run = run_cta(plan, layout, rng, CtaSetting(CTAID, start_clock=1 << 33))
         for _ in range(15):
             data = corrupt(rng, run.data, len(plan.frames))
