@@ -87,10 +87,10 @@ private:
     if (!op->getBlock()->isEntryBlock())
       return op->emitOpError("must come after a kperf_gpu.init or "
                              "kperf_gpu.attach in the region's entry block");
-    Value address;
+    Value pointer;
     if (isa<kperf_gpu::InitOp>(op))
-      address = recording.getScratch(op);
-    segment = recording.findSegment(b, address);
+      pointer = recording.getScratch(op);
+    segment = recording.findSegment(b, pointer);
     return success();
   }
 

@@ -23,13 +23,24 @@ static constexpr uint32_t kHeaderBytes = bytesOf(record::kSegmentHeaderWords);
 static constexpr uint32_t kSegmentsOffset = bytesOf(record::kCtaHeaderWords);
 
 Value CtaRecording::getScratch(Operation *op) const {
-  LLVMBuilder b(op);
   Value pointer = op->getOperand(0);
   // !tt.ptr became an LLVM pointer under a cast that only our use keeps.
   if (Operation *cast = pointer.getDefiningOp();
       cast && isNamed(cast, "builtin.unrealized_conversion_cast"))
     pointer = cast->getOperand(0);
-  return b.cast("llvm.ptrtoint", pointer, b.i64());
+  return pointer;
+}
+
+/// How many CTAs have room: the low bits of the share's address. Shares are
+/// multiples of them apart, so they are those of the kernel's argument, which
+/// is there before the share is found.
+static Value readCode(LLVMBuilder &b, Value pointer) {
+  constexpr int32_t kMask = record::kBufferAlignment - 1;
+  for (Operation *op = pointer.getDefiningOp();
+       op && isNamed(op, "llvm.getelementptr"); op = pointer.getDefiningOp())
+    pointer = op->getOperand(0);
+  Value address = b.cast("llvm.ptrtoint", pointer, b.i64());
+  return b.both(b.cast("llvm.trunc", address, b.i32()), b.constant(kMask));
 }
 
 /// `value` is at least `first` and, if `last` is not 0, less than it.
@@ -94,7 +105,7 @@ Value CtaRecording::headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,
   return b.add(b.add(scratch, kSegmentsOffset), b.extend(offset));
 }
 
-Segment CtaRecording::findSegment(LLVMBuilder &b, Value address) const {
+Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
   Segment segment;
   segment.thread = target.readThreadId(b);
   segment.warp =
@@ -105,10 +116,9 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value address) const {
   Value shared;
   if (!plan.global || plan.handsOver)
     shared = sharedAddress(b);
-  constexpr int32_t kCodeMask = record::kBufferAlignment - 1;
-  if (address) {
-    Value code =
-        b.both(b.cast("llvm.trunc", address, b.i32()), b.constant(kCodeMask));
+  if (pointer) {
+    Value code = readCode(b, pointer);
+    Value address = b.cast("llvm.ptrtoint", pointer, b.i64());
     segment.scratch = b.sub(address, b.extend(code));
     segment.sampled = isSampled(b, code);
   } else if (plan.global) {

@@ -36,13 +36,13 @@ public:
   CtaRecording(const BufferPlan &plan, const TargetLowering &target)
       : plan(plan), target(target) {}
 
-  /// The address behind the scratch operand of init or finalize, with the code
-  /// in its low bits, as i64.
+  /// The LLVM pointer behind the scratch operand of init or finalize, with a
+  /// code in its low bits.
   Value getScratch(Operation *op) const;
 
-  /// `address` is what `getScratch` returned. It may be null in a region that
+  /// `pointer` is what `getScratch` returned. It may be null in a region that
   /// it does not reach: there all comes from shared memory.
-  Segment findSegment(LLVMBuilder &b, Value address) const;
+  Segment findSegment(LLVMBuilder &b, Value pointer) const;
 
   WarpState loadState(LLVMBuilder &b, const Segment &segment) const;
   void storeState(LLVMBuilder &b, const Segment &segment,

@@ -177,6 +177,19 @@ def test_launches_take_the_same_cycles_on_any_number_of_host_threads() -> None:
     assert cycles[0] == cycles[1] == cycles[2]
 
 
+def test_launches_take_the_same_cycles_whatever_was_launched_before() -> None:
+    x, out = torch.rand(1 << 14), torch.empty(1 << 14)
+    cycles = set()
+    with simt() as driver, driver.observed() as launches:
+        for others in range(4):
+            add[(64,)](x, x, out, x.numel(), BLOCK=256)
+            cycles.add(launches[-1].result.cycles)
+            for size in range(1, 1 + others):  # They leave L2 with dirty lines, and tensors come to lie elsewhere.
+                y = torch.rand(5000 * size)
+                add[(triton.cdiv(y.numel(), 128),)](y, y.clone(), torch.empty_like(y), y.numel(), BLOCK=128)
+    assert len(cycles) == 1
+
+
 def test_device_print_reaches_stdout(capfd: pytest.CaptureFixture[str]) -> None:
     talk[(1,)](torch.tensor([42], dtype=torch.int32), num_warps=1)
     assert "42" in capfd.readouterr().out

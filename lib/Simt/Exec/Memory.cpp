@@ -47,6 +47,14 @@ void GlobalMemory::place(const GlobalRange &range) {
       (bytes + 2 * kTimingAlignment - 1) / kTimingAlignment * kTimingAlignment;
 }
 
+bool GlobalMemory::startOver() {
+  for (const auto &[begin, range] : ranges)
+    if (range->isPlaced())
+      return false;
+  nextTimingAddress = kFirstTimingAddress;
+  return true;
+}
+
 void GlobalMemory::unmap(uint64_t address) {
   if (ranges.erase(address) == 0)
     throw std::invalid_argument("no range begins at the address to unmap");

@@ -60,11 +60,15 @@ public:
   /// Gives the range its timing addresses, if it has none. Only while no SM
   /// runs.
   void place(const GlobalRange &range);
+  /// If no range has a place, the next one gets the first again; whether that
+  /// is so.
+  bool startOver();
 
 private:
   std::map<uint64_t, std::unique_ptr<GlobalRange>>
       ranges; // by begin; stable addresses
-  uint64_t nextTimingAddress = uint64_t(1) << 32;
+  static constexpr uint64_t kFirstTimingAddress = uint64_t(1) << 32;
+  uint64_t nextTimingAddress = kFirstTimingAddress;
   Resolver resolver;
 };
 

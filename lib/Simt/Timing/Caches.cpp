@@ -23,6 +23,11 @@ size_t Cache::tagBytes(uint64_t bytes, unsigned ways) {
   return bytes / (uint64_t(ways) * kLineBytes) * sizeof(Set);
 }
 
+void Cache::clear(Set &set) const {
+  set = {};
+  set.era = era;
+}
+
 void Cache::touch(Set &set, unsigned way) const {
   uint64_t order = set.order ^ emptyOrder;
   // The lowest 4 bits that are 0 after the XOR are where the way is.

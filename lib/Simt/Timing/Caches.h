@@ -123,6 +123,8 @@ public:
   static size_t tagBytes(uint64_t bytes, unsigned ways);
 
   bool exists() const { return setCount != 0; }
+  /// Empties it, dirty lines too. Sets are cleared when they are next used.
+  void forget() { ++era; }
   /// The line that holds `line` (address / kLineBytes), or none; counts as a
   /// use.
   Line find(uint64_t line) { return findIn(setOf(line), line); }
@@ -146,7 +148,7 @@ public:
   }
   /// Asks the host for what find(line) will touch.
   void prefetch(uint64_t line) const {
-    const Set &set = setOf(line);
+    const Set &set = placeOf(line);
     __builtin_prefetch(set.tags, 0, 2);
     __builtin_prefetch(&set.order, 1, 2);
   }
@@ -163,21 +165,31 @@ private:
     // kSectorsPerLine bits for each way.
     uint64_t present, arriving, asked, dirty;
     uint16_t used; // ways that hold a line
+    uint32_t era;  // Cache::era when it was last used
     alignas(64) uint64_t arrival[kMaxWays];
   };
   static_assert(sizeof(Set) == 256 && kMaxWays * kSectorsPerLine == 64);
 
-  Set &setOf(uint64_t line) const {
+  /// The set of `line`, as it was left.
+  Set &placeOf(uint64_t line) const {
     // The upper half of the product picks a set without a division.
     uint64_t index = (mixAddress(line) >> 32) * setCount >> 32;
     return sets[index];
   }
+  Set &setOf(uint64_t line) const {
+    Set &set = placeOf(line);
+    if (set.era != era) [[unlikely]]
+      clear(set);
+    return set;
+  }
+  void clear(Set &set) const;
   Line findIn(Set &set, uint64_t line) const;
   Line allocateIn(Set &set, uint64_t line, Evicted &evicted) const;
   /// The way has been used.
   void touch(Set &set, unsigned way) const;
 
   uint64_t setCount = 0;
+  uint32_t era = 0;
   uint64_t emptyOrder = 0;
   unsigned leastShift = 0; // of the least recently used way in `order`
   Set *sets = nullptr;

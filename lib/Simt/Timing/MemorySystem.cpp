@@ -20,6 +20,12 @@ MemorySystem::MemorySystem(const Chip &chip)
       static_cast<uint64_t>(kSectorBytes * kTicksPerCycle / bytesPerCycle);
 }
 
+void MemorySystem::forget() {
+  l2.forget();
+  std::fill(sliceFree.begin(), sliceFree.end(), 0);
+  std::fill(channelFree.begin(), channelFree.end(), 0);
+}
+
 uint64_t MemorySystem::enterSlice(uint64_t line, uint64_t arrival,
                                   uint64_t ticks) {
   uint64_t mixed = mixAddress(line) & 0xFFFFFFFF;

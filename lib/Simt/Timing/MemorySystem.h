@@ -46,6 +46,9 @@ public:
   /// Asks the host for what the above will touch.
   void prefetch(uint64_t line) const { l2.prefetch(line); }
 
+  /// As if nothing had run yet.
+  void forget();
+
   const MemoryStatistics &statistics() const { return stats; }
   void resetStatistics() { stats = {}; }
 

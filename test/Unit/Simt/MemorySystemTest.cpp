@@ -17,6 +17,25 @@ TEST(MemorySystem, MissCostsDramAndThenHits) {
   EXPECT_EQ(system.statistics().dramReadBytes, kSectorBytes);
 }
 
+TEST(MemorySystem, ForgetsWhatItHeldAndWhatItWasBusyWith) {
+  Chip chip = test::chip();
+  chip.l2Bytes = 64 * 1024;
+  MemorySystem system(chip);
+  auto run = [&](uint64_t start) {
+    uint64_t last = 0;
+    for (uint64_t line = 0; line < 4096; ++line)
+      last = std::max(last, line % 3 ? system.read(line, 0xF, start)
+                                     : system.write(line, 0xF, start));
+    return last - start;
+  };
+  uint64_t first = run(0);
+  EXPECT_NE(run(100), first) << "it holds some, and is busy";
+  system.forget();
+  EXPECT_EQ(run(100), first);
+  system.forget();
+  EXPECT_EQ(run(1'000'000'000), first);
+}
+
 TEST(MemorySystem, SecondMissOfASectorWaitsForTheFirst) {
   Chip chip = test::chip();
   MemorySystem system(chip);

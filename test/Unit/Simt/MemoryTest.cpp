@@ -70,6 +70,24 @@ TEST(GlobalMemory, TimingAddressesFollowFirstUseNotTheHost) {
   EXPECT_EQ(one.find(0x9000)->timingBegin, other.find(0x3004)->timingBegin);
 }
 
+TEST(GlobalMemory, StartsOverWhenNothingHasAPlace) {
+  GlobalMemory memory;
+  memory.map(0x1000, 64, "x", true);
+  memory.map(0x2000, 64, "y", true);
+  memory.place(*memory.find(0x1000));
+  uint64_t first = memory.find(0x1000)->timingBegin;
+  EXPECT_FALSE(memory.startOver());
+  memory.place(*memory.find(0x2000));
+  EXPECT_NE(memory.find(0x2000)->timingBegin, first);
+  memory.unmap(0x1000);
+  EXPECT_FALSE(memory.startOver()) << "y keeps its place";
+  memory.unmap(0x2000);
+  memory.map(0x3000, 64, "z", true);
+  EXPECT_TRUE(memory.startOver());
+  memory.place(*memory.find(0x3000));
+  EXPECT_EQ(memory.find(0x3000)->timingBegin, first);
+}
+
 TEST(SharedMemory, KnowsWhichBytesAreWritten) {
   SharedMemory shared;
   shared.reset(100);
