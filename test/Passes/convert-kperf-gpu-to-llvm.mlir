@@ -4,7 +4,6 @@
 // store while the cursor is at most 244 bytes behind the header's 16, that is
 // (64 words - 3) * 4, and the frame moves it by 12.
 // CHECK-LABEL: llvm.func @one_block
-// CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint
 // CHECK: %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
 // CHECK: %[[WARP:.*]] = llvm.lshr %[[TID]]
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
@@ -12,8 +11,10 @@
 // CHECK: llvm.mlir.constant(112 : i32)
 // The CTA has room if its index is less than 2^(code - 1), of the address's low
 // five bits; without them it is where the records go.
-// CHECK: %[[LOW:.*]] = llvm.trunc %[[ADDRESS]]
+// CHECK: %[[ARGUMENT:.*]] = llvm.ptrtoint %arg0
+// CHECK: %[[LOW:.*]] = llvm.trunc %[[ARGUMENT]]
 // CHECK: %[[CODE:.*]] = llvm.and %[[LOW]]
+// CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint
 // CHECK: %[[SCRATCH:.*]] = llvm.sub %[[ADDRESS]]
 // CHECK: %[[SHL:.*]] = llvm.shl %{{.*}}, %[[CODE]]
 // CHECK: %[[ROOM:.*]] = llvm.lshr %[[SHL]]
