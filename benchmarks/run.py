@@ -1,12 +1,14 @@
-"""Measure kperfir, and write benchmarks/RESULTS.md; or go through the corpus, for other documents.
+"""Measure kperfir, and write benchmarks/RESULTS.md and the documents that are made of measurements.
 
-    python benchmarks/run.py            every section of the benchmarks
-    python benchmarks/run.py simt       one section, printed only
-    python benchmarks/run.py --corpus   every kernel of the tests and of real libraries, on every target
-    python benchmarks/run.py --audit    what ptxas makes of every kernel of the tests
-    python benchmarks/run.py --accuracy what is reported of each, against the truth of the timing model
+    python benchmarks/run.py                every section of the benchmarks
+    python benchmarks/run.py simt           one section, printed only
+    python benchmarks/run.py --update simt  one section, in the document where it stands
+    python benchmarks/run.py --corpus       every kernel of the tests and of real libraries, on every target
+    python benchmarks/run.py --audit        what ptxas makes of every kernel of the tests
+    python benchmarks/run.py --accuracy     what is reported of each, against the truth of the timing model
 
-Simulated figures are the same on every machine; host speed is this machine's, and labelled with its processor.
+Simulated figures are the same on every machine; host speed is this machine's, and labelled with its processor. A
+section is one run: what it compares was measured side by side.
 """
 
 from __future__ import annotations
@@ -14,103 +16,77 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import re
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
+DOCS = ROOT.parent / "docs"
 sys.path.insert(0, str(ROOT.parent / "test"))  # The kernels and the launch helpers are the tests' own.
 
-SECTIONS = ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "decode", "advice", "page")
-CORPUS = ("corpus", "libraries")
-AUDIT = ("audit",)
-ACCURACY = ("accuracy",)
-HEADING = """# Benchmarks
-
-Written by `make bench` (benchmarks/run.py). Simulated cycles come from the timing model of the embedded SIMT device,
-not from a GPU; they are the same on every machine. Host figures were taken on {machine}.
-"""
-CORPUS_HEADING = """# Corpus
-
-Written by `make corpus` (benchmarks/run.py --corpus). What kperfir does with every kernel of the tests, and with every
-kernel that the operations of real kernel libraries launch with their own host code, forward and backward.
-
-A library's operation runs on the embedded SIMT device three times: plain under two orders of its warps, and profiled
-with the default policy. Results are compared bit for bit, unless the two plain runs differ already. Autotuners get
-their first configuration only. Every kernel that was launched is then instrumented again and assembled for sm_90 and
-sm_100. A record that no longer fits into the buffer is dropped and counted; nothing else may be lost.
-"""
-AUDIT_HEADING = """# Audit
-
-Written by `make audit` (benchmarks/run.py --audit). What ptxas makes of every kernel of the tests with the default
-policy, by `kperfir audit` ([user guide](user-guide.md#audit-the-machine-code)): for each region, whether memory
-accesses, matrix instructions and synchronisation stayed between the clock reads around them.
-"""
-
-ACCURACY_HEADING = """# Accuracy
-
-Written by `make accuracy` (benchmarks/run.py --accuracy). What a capture with the default policy says of every kernel
-of the tests, against what the timing model of the SIMT device says of it without the cost of records.
-
-**The truth** is a ghost run: the instrumented kernel, whose own instructions execute and take no time
-([timing-model.md](timing-model.md#ground-truth)). It is compared with the cycles of the plain kernel. They differ where
-records keep LLVM from ordering, merging or unrolling what it otherwise would, which is then in all figures.
-
-**Slowdown** is that of the whole launch: set-up, records, copy-out, and the CTAs that no longer fit on an SM because of
-the buffer's shared memory. A small kernel pays the fixed part, of some 250 cycles, at once.
-
-**Corrected** durations leave out what records took (`kperfir/analysis/correction.py`): a constant per record and per
-frame, nothing where a wait hides it. An error of a region is that of the mean over its executions.
-
-**Why kernels miss.** Four reasons explain most misses. *Waits move*: a region that waits for memory which was asked for
-before other regions gets shorter by what records in between took; which of the waits hid how much cannot be told from
-clocks alone, so it is in the uncertainty. *Contention*: where several warps of a sub-core compete for one unit (matrix
-unit, shared memory, memory port), records change who comes first; single executions then differ by as much as one turn
-of the unit, either way, and the mean of few executions by some of it. With four or more warps to a sub-core
-(`warps_16`, `warps_32`) their records also queue for its issue slots, which a constant per record does not know.
-*Occupancy*: fewer CTAs at a time wait less for
-each other; `kperfir audit` says where that is so. *Short regions*: of a kernel of under a thousand cycles one per cent
-is less than the uncertainty of a single wait. Tight loops that hold little but records (`while_for_while`, of one
-record per frame) pay more than the constant for a frame. `atomics_i32` and `assert_print` differ already as ghosts.
-In the one CTAs race for one address, and when each comes decides; in the other an instruction of ours waits, free or
-not, for an unused result of a call, whose register it gets.
-
-Time outside of leaf regions is arithmetic, which the default policy does not record (`regions="full"` does), and the
-wait for a loaded value where arithmetic is the first to need it: it shows in the loop, iteration or kernel around.
-"""
+_MARKER = "<!-- section {} -->\n"
 
 
-def machine() -> str:
-    """The processor and the number of CPUs, without anything that names the host."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return f"{model}, {len(os.sched_getaffinity(0))} CPUs visible, Python {platform.python_version()}"
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document that is written here: a heading of benchmarks/headings, and sections."""
+
+    path: Path
+    heading: str
+    sections: tuple[str, ...]
+
+
+RESULTS = Document(
+    ROOT / "RESULTS.md", "results.md",
+    ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "decode", "advice", "page"),
+)  # fmt: skip
+DOCUMENTS = {
+    "--corpus": Document(DOCS / "corpus.md", "corpus.md", ("corpus", "libraries")),
+    "--audit": Document(DOCS / "audit.md", "audit.md", ("audit",)),
+    "--accuracy": Document(DOCS / "accuracy.md", "accuracy.md", ("accuracy",)),
+}
+HOMES = {name: document for document in (RESULTS, *DOCUMENTS.values()) for name in document.sections}
 
 
 def main(arguments: list[str]) -> int:
-    """Run the sections named on the command line, or all of them."""
+    """Do what the command line says."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
-    if arguments == ["--corpus"]:
-        return write(ROOT.parent / "docs" / "corpus.md", CORPUS_HEADING, CORPUS)
-    if arguments == ["--audit"]:
-        return write(ROOT.parent / "docs" / "audit.md", AUDIT_HEADING, AUDIT)
-    if arguments == ["--accuracy"]:
-        return write(ROOT.parent / "docs" / "accuracy.md", ACCURACY_HEADING, ACCURACY)
-    unknown = set(arguments) - {*SECTIONS, *CORPUS, *AUDIT, *ACCURACY}
-    if unknown:
-        known = ", ".join((*SECTIONS, *CORPUS, *AUDIT, *ACCURACY))
-        print(f"no section {', '.join(sorted(unknown))}; there are {known}", file=sys.stderr)
+    if not arguments:
+        return write(RESULTS)
+    if arguments[0] in DOCUMENTS and len(arguments) == 1:
+        return write(DOCUMENTS[arguments[0]])
+    names = arguments[1:] if arguments[0] == "--update" else arguments
+    unknown = set(names) - HOMES.keys()
+    if unknown or not names:
+        found = f"no section {', '.join(sorted(unknown))}" if unknown else "no section is named"
+        print(f"{found}; there are {', '.join(HOMES)}", file=sys.stderr)
         return 2
-    if arguments:
-        return max(run(name)[1] for name in arguments)
-    return write(ROOT / "RESULTS.md", HEADING.format(machine=machine()), SECTIONS)
+    return max(update(name) if arguments[0] == "--update" else run(name)[1] for name in names)
 
 
-def write(path: Path, heading: str, sections: tuple[str, ...]) -> int:
-    """Run `sections` and write what they found, faults included."""
-    texts, statuses = zip(*(run(name) for name in sections), strict=True)
-    path.write_text("\n".join([heading, *texts]), encoding="utf-8")
+def write(document: Document) -> int:
+    """Run all sections of a document and write what they found, faults included."""
+    texts, statuses = zip(*(run(name) for name in document.sections), strict=True)
+    heading = (ROOT / "headings" / document.heading).read_text(encoding="utf-8").replace("{machine}", machine())
+    parts = [_MARKER.format(name) + text for name, text in zip(document.sections, texts, strict=True)]
+    document.path.write_text("\n".join([heading, *parts]), encoding="utf-8")
     return max(statuses)
+
+
+def update(name: str) -> int:
+    """Run one section and put what it found where it stands in its document."""
+    path = HOMES[name].path
+    before = path.read_text(encoding="utf-8")
+    # Up to the next section, or the end.
+    place = re.compile(f"{re.escape(_MARKER.format(name))}.*?(?=\n<!-- section |\\Z)", re.DOTALL)
+    if len(place.findall(before)) != 1:
+        print(f"{path.name} has no section {name} to update; write all of it", file=sys.stderr)
+        return 2
+    text, status = run(name)
+    path.write_text(place.sub(lambda _: _MARKER.format(name) + text, before), encoding="utf-8")
+    return status
 
 
 def run(name: str) -> tuple[str, int]:
@@ -120,6 +96,13 @@ def run(name: str) -> tuple[str, int]:
         text, status = importlib.import_module(f"sections.{name}").run()
     print(text, flush=True)
     return text, status
+
+
+def machine() -> str:
+    """The processor and the number of CPUs, without anything that names the host."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return f"{model}, {len(os.sched_getaffinity(0))} CPUs visible, Python {platform.python_version()}"
 
 
 if __name__ == "__main__":
