@@ -1,7 +1,7 @@
 """Findings of an audit, kept in a file beside the capture, so that `kperfir report` can warn where there is no Triton.
 
-``out.kpf`` has its findings in ``out.kpf.audit.json``. They belong to a kernel by the hash of its layout: findings on a
-kernel that was compiled otherwise since are not used.
+``out.kpf`` has its findings in ``out.kpf.audit.json``. They belong to a kernel by the hashes of its layout and of its
+compilation: findings on a kernel that was compiled otherwise since are not used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ def findings_path(capture: Path) -> Path:
 
 
 def write_findings(capture: Path, kernels: Iterable[dict[str, Any]]) -> Path:
-    """Keep the audits of a capture's kernels.
+    """Keep the audits of kernels of a capture, beside those of its others that are there.
+
+    Args:
+        capture: The file.
+        kernels: `KernelAudit.as_json`, with ``compiled``: the hash of the compilation, of the capture's facts.
 
     Raises:
         OSError: If the file cannot be written.
     """
     path = findings_path(capture)
-    text = json.dumps({"kperfir_audit": VERSION, "kernels": list(kernels)}, indent=1)
+    kept = {_key_of(audit): audit for audit in [*read_findings(capture), *kernels]}
+    text = json.dumps({"kperfir_audit": VERSION, "kernels": list(kept.values())}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 
@@ -43,20 +48,30 @@ def read_findings(capture: Path) -> list[dict[str, Any]]:
     """The audits that are kept beside a capture; none if there are none, or not as this version writes them."""
     try:
         found = json.loads(findings_path(capture).read_text(encoding="utf-8"))
-        return list(found["kernels"]) if found["kperfir_audit"] == VERSION else []
-    except (OSError, ValueError, KeyError, TypeError):
+        audits = found["kernels"] if found["kperfir_audit"] == VERSION else []
+        for audit in audits:
+            _key_of(audit)
+            for region in audit["code"]["regions"]:
+                if region["verdict"] in FAILED:
+                    describe(region)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []
+    return list(audits)
 
 
 def warnings_of(captures: Iterable[Capture]) -> Iterator[str]:
     """A line for each region whose times are not those of what it is named after."""
     for capture in captures:
-        audits = {audit.get("layout_hash"): audit for audit in read_findings(capture.path)}
+        audits = {_key_of(audit): audit for audit in read_findings(capture.path)}
         for kernel in capture.kernels:
-            audit = audits.get(kernel.layout.hash)
+            audit = audits.get((kernel.layout.hash, kernel.facts.get("hash", "")))
             for region in audit["code"]["regions"] if audit else ():
                 if region["verdict"] in FAILED:
                     yield f"{kernel.name}: {describe(region)}; see `kperfir audit`"
+
+
+def _key_of(audit: dict[str, Any]) -> tuple[int, str]:
+    return int(audit["layout_hash"]), str(audit["compiled"])
 
 
 def describe(region: dict[str, Any]) -> str:

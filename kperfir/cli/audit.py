@@ -89,7 +89,8 @@ def _audit(kernel: KernelRecord, target: str) -> dict[str, Any]:
     arch = int(target.removeprefix("sm_") or 0)
     options = resolve()
     build = cached.compile(options, arch) if arch else cached.captured(kernel.layout.text)
-    return audit_kernel(build, lambda chosen: cached.compile(chosen, arch), options).as_json()
+    audit = audit_kernel(build, lambda chosen: cached.compile(chosen, arch), options)
+    return {**audit.as_json(), "compiled": kernel.facts.get("hash", "")}
 
 
 def _print(audits: list[dict[str, Any]], failures: list[dict[str, str]]) -> None:

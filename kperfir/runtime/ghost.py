@@ -11,6 +11,7 @@ does differently elsewhere because of records stays: the cycles of a launch may 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kperfir.code.ptx import own_instructions, parse_ptx
@@ -42,7 +43,12 @@ class Ghost:
 
 def free_instructions(kernel: LoadedKernel) -> bytes:
     """For each instruction of the device's program, 1 if it is there for records alone."""
-    program = parse_ptx(kernel.ptx.decode(), str(kernel.module.entry))
-    flags = zip(program.instructions, own_instructions(program), strict=True)
-    own = {instruction.line for instruction, is_own in flags if is_own}
+    own = _own_lines(kernel.ptx, str(kernel.module.entry))
     return bytes(line in own for line in kernel.module.ptx_lines)
+
+
+@lru_cache(maxsize=8)
+def _own_lines(ptx: bytes, entry: str) -> frozenset[int]:
+    program = parse_ptx(ptx.decode(), entry)
+    flags = zip(program.instructions, own_instructions(program), strict=True)
+    return frozenset(instruction.line for instruction, is_own in flags if is_own)

@@ -160,8 +160,11 @@ private:
         sm.place(nextUntimed++, cycle);
       return;
     }
-    if (untimedLeft && nextCta == untimed.begin)
+    if (untimedLeft && nextCta == untimed.begin) {
+      if (waiting.empty())
+        stepsInVain = 0; // Patience is with CTAs that run.
       return waiting.push_back({cycle, &sm});
+    }
     if (nextCta == untimed.begin)
       nextCta += untimed.count();
     if (nextCta == launch.ctaCount())
