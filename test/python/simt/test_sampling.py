@@ -90,6 +90,20 @@ def test_sampled_launch_is_the_same_for_any_number_of_host_threads() -> None:
     assert len(cycles) == 1
 
 
+def test_waiting_for_ctas_without_time_does_not_begin_before_they_run() -> None:
+    """A step of the machine is the latency of L2: the first wave takes more of them than anything is waited for."""
+    long = REGULAR.replace("mov.u32 %r9, 20;", "mov.u32 %r9, 1500;")
+    chip = small_chip(sm_count=2, max_ctas_per_sm=1, l2_latency=8)
+    cycles = []
+    for waves in (0, 3):
+        arrays = [np.arange(24 * THREADS, dtype=np.uint32), np.zeros(24 * THREADS, np.uint32), np.zeros(1, np.uint32)]
+        on = simt.Device(chip, waves=waves)
+        result = ptx_lab.run(long, *arrays, on=on, threads=THREADS, grid=(24, 1, 1), shared=1024)
+        cycles.append(result.cycles)
+    assert cycles[0] > 12 * 4096 * 8, "so many steps to each wave"
+    assert cycles[1] == pytest.approx(cycles[0], rel=0.01)
+
+
 def test_last_wave_costs_what_it_costs_in_a_full_launch() -> None:
     whole, partial = 12 * WAVE, 12 * WAVE + 1
     added = [regular(waves, grid=partial)[0].cycles - regular(waves, grid=whole)[0].cycles for waves in (0, 3)]
