@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from kperfir.advice.finding import Place
 from kperfir.advice.loops import LoopView, loop_views
@@ -21,8 +22,6 @@ from kperfir.analysis.waves import waves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import pandas as pd
 
     from kperfir.timeline import Timeline
 
@@ -93,13 +92,25 @@ class Case:
         warps = self.spans.drop_duplicates(["launch", "cta", "warp"]).groupby(["launch", "cta"]).size()
         return float((warps.to_numpy() * self.ctas["cycles"].to_numpy()).sum())
 
+    @cached_property
+    def times(self) -> pd.DataFrame:
+        """Of each launch that recorded CTAs: ``cycles``, those ``inside`` and whether it is ``whole``.
+
+        Inside are the cycles in which its busiest SM has CTAs. A launch is whole if every CTA recorded; when the others
+        ran is not known (a selection, no room, a sampled launch), so all of a launch that is not counts as inside.
+        """
+        ctas = self.ctas.groupby(["launch", "sm"]).agg(start=("start_cycles", "min"), end=("end_cycles", "max"))
+        busy = (ctas["end"] - ctas["start"]).groupby(level="launch").max()
+        launches = self.launches.set_index("launch").reindex(busy.index)
+        whole = launches["ctas_recorded"] >= launches["ctas_total"]
+        cycles = launches["cycles"].astype(np.float64)
+        return pd.DataFrame({"cycles": cycles, "inside": busy.where(whole, cycles), "whole": whole})
+
     @property
     def inside_share(self) -> float:
         """Share of the launches' time in which their busiest SM has CTAs: what a faster CTA can make shorter."""
-        times = self.ctas.groupby(["launch", "sm"]).agg(start=("start_cycles", "min"), end=("end_cycles", "max"))
-        busy = (times["end"] - times["start"]).groupby(level="launch").max()
-        cycles = self.launches.set_index("launch")["cycles"].reindex(busy.index).to_numpy(np.float64)
-        return float(min(1.0, busy.sum() / cycles.sum())) if cycles.sum() > 0 else 1.0
+        cycles = float(self.times["cycles"].sum())
+        return min(1.0, float(self.times["inside"].sum()) / cycles) if cycles > 0 else 1.0
 
     def speedup(self, saved_share: float) -> float:
         """Speed-up of the launch if a CTA takes less time by `saved_share` of it: 1 / (1 - inside_share * saved)."""

@@ -88,9 +88,12 @@ def last_wave(case: Case) -> Iterator[Finding]:
 def balance_sms(case: Case) -> Iterator[Finding]:
     """CTAs of uneven length leave SMs idle at the end: `tail_share` of `kperfir.analysis.waves`.
 
-    Expected: the tail is no longer than half a CTA on average; bound: there is none.
+    Expected: the tail is no longer than half a CTA on average; bound: there is none. Of a launch some of whose CTAs did
+    not record the end is not known.
     """
     row = case.waves
+    if not case.times["whole"].loc[row.name]:
+        return
     length = row["tail_cycles"] / row["tail_share"] if row["tail_share"] > 0 else 0.0
     if row["tail_share"] < LEAST_TAIL or row["cta_spread"] < LEAST_SPREAD or not length:
         return

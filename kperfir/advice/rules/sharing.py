@@ -173,7 +173,7 @@ def spread_atomics(case: Case) -> Iterator[Finding]:
 
     Undisturbed is the least that was seen, or `ATOMIC_CYCLES` if that is less: where all queue, the fastest does too.
     Expected: all take that; bound: they take nothing. What a launch takes beyond its CTAs and `END_CYCLES`
-    is the queue too: both save that.
+    is the queue too: both save that. Where CTAs did not record, that part is not known, and none.
     """
     rows = case.spans[case.spans["kind"] == "atomic"]
     share = float(rows["duration_cycles"].sum()) / case.warp_cycles if len(rows) else 0.0
@@ -181,8 +181,9 @@ def spread_atomics(case: Case) -> Iterator[Finding]:
         return
     least = rows.groupby("name", observed=True)["duration_cycles"].transform("min").clip(upper=ATOMIC_CYCLES)
     crowded = float((rows["duration_cycles"] - least).sum()) / case.warp_cycles
-    cycles = float(case.launches["cycles"].sum())
-    drain = max(0.0, 1 - case.inside_share - END_CYCLES * len(case.launches) / cycles)
+    times = case.times
+    beyond = float((times["cycles"] - times["inside"]).sum()) - END_CYCLES * int(times["whole"].sum())
+    drain = max(0.0, beyond) / max(1.0, float(times["cycles"].sum()))
     yield Finding(
         rule="spread-atomics",
         kernel=case.kernel,

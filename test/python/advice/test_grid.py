@@ -67,6 +67,10 @@ def test_uneven_ctas_leave_a_tail() -> None:
     assert finding.speedup == pytest.approx(1 / (1 - (0.375 - 0.3125)))
 
 
+def test_ends_of_some_ctas_are_not_the_tail_of_the_launch() -> None:
+    assert not fired(ctas((0, 0, 400), (1, 0, 100), ctas_total=8), "balance-sms")
+
+
 def test_even_ctas_have_no_tail() -> None:
     assert not fired(ctas((0, 0, 400), (1, 0, 400)), "balance-sms")
 

@@ -95,6 +95,33 @@ def test_atomics_that_queue_want_to_be_spread() -> None:
     assert (finding.speedup, finding.bound) == (pytest.approx(2000 / 1630), pytest.approx(2000 / 1600))
 
 
+def test_ctas_that_did_not_record_are_no_queue_of_atomics() -> None:
+    # One CTA of 400 recorded, 200 of 100000 cycles: when the others ran is not known.
+    inside = [at("atomic", 0, 10, line=3), at("atomic", 50, 80, line=3), at("atomic", 100, 160, line=3)]
+    timeline = hand_made([Warp([at("kernel", 0, 200, *inside)])], cycles=100_000, ctas_total=400)
+    (finding,) = fired(timeline, "spread-atomics")
+    assert finding.figure("drain_share") == 0
+    assert (finding.speedup, finding.bound) == (pytest.approx(1 / 0.65), pytest.approx(1 / 0.5))
+
+
+def test_only_launches_that_recorded_every_cta_have_a_queue_of_atomics() -> None:
+    # Two launches of 2000: of the first 1800 are beyond its only CTA, 300 of them the queue; the second misses CTAs.
+    inside = [at("atomic", 0, 10, line=3), at("atomic", 50, 80, line=3), at("atomic", 100, 160, line=3)]
+    warps = [Warp([at("kernel", 0, 200, *inside)], launch=launch) for launch in range(2)]
+    timeline = hand_made(warps, cycles=2000)
+    timeline.launches["ctas_total"] = [1, 8]
+    (finding,) = fired(timeline, "spread-atomics")
+    assert finding.figure("drain_share") == pytest.approx(300 / 4000)
+    assert finding.speedup == pytest.approx(4000 / (4000 - 300 - 0.35 * 2200))
+
+
+def test_ctas_that_did_not_record_do_not_hide_what_is_found() -> None:
+    timeline = hand_made([Warp([at("kernel", 0, 200, loop(0, [(100, [at("barrier", 0, 20)])] * 2))])],
+                         cycles=10_000, ctas_total=50)  # fmt: skip
+    (finding,) = fired(timeline, "fewer-barriers")
+    assert finding.bound == pytest.approx(1 / 0.8)
+
+
 def test_atomics_that_pass_freely_stay() -> None:
     inside = [at("atomic", 100 * n, 100 * n + 10, line=3) for n in range(2)]
     assert not fired(hand_made([Warp([at("kernel", 0, 200, *inside)])]), "spread-atomics")
