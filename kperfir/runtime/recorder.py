@@ -355,8 +355,7 @@ class Recorder:
 
 
 def _left_out(launch: RawLaunch) -> dict[str, int]:
-    without_room = launch.room.wanted - launch.room.ctas
-    return {"ctas_without_room": without_room} if without_room else {}
+    return {"ctas_without_room": launch.room.left_out} if launch.room.left_out else {}
 
 
 def _call_at_end_of_worker(close: Callable[[], object]) -> None:

@@ -21,18 +21,20 @@ NO_CTA_CODE = 0
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The CTAs with linear ids `first` up to but without `first` + `ctas` have room.
+    """The CTAs with linear ids `first` up to but without `first` + `ctas` have room, whether they record or not.
 
     Attributes:
         first: Linear id of the first.
         ctas: How many.
-        wanted: How many were to be recorded; the rest is left out for lack of room.
+        wanted: How many were to be recorded: with a step, not every one from the first on.
+        left_out: How many of these have no room.
         code: What the address of the buffer says of it.
     """
 
     first: int
     ctas: int
     wanted: int
+    left_out: int
     code: int
 
     @classmethod
@@ -45,15 +47,16 @@ class Room:
             stride: Bytes per CTA.
             limit: Bytes that the launch may record into.
         """
-        first, last = selection[0], selection[1] or grid_ctas
-        wanted = max(min(last, grid_ctas) - first, 0)
-        fitting = limit // stride
-        if wanted <= fitting:
-            return cls(first, wanted, wanted, record.EVERY_CTA_CODE if wanted else NO_CTA_CODE)
+        first, last, step = selection[0], selection[1] or grid_ctas, selection[2]
+        ids = range(first, max(min(last, grid_ctas), first))
+        fitting, wanted = limit // stride, len(ids[::step])
+        if len(ids) <= fitting:
+            return cls(first, len(ids), wanted, 0, record.EVERY_CTA_CODE if ids else NO_CTA_CODE)
         if not fitting:
-            return cls(first, 0, wanted, NO_CTA_CODE)
+            return cls(first, 0, wanted, wanted, NO_CTA_CODE)
         code = min(fitting.bit_length(), record.EVERY_CTA_CODE)  # The code c is room for 2^(c - 1).
-        return cls(first, 1 << (code - 1), wanted, code)
+        ctas = 1 << (code - 1)
+        return cls(first, ctas, wanted, wanted - len(ids[:ctas:step]), code)
 
 
 class RecordAddress(int):

@@ -88,8 +88,14 @@ def test_warps_that_were_asked_for_are_recorded(option: tuple[str, str], buffer:
     assert (found == expected[found.index]).all()
 
 
-# CTAs asked for, how many fit, and which of those that record.
-ROOM = {("::", 3): range(0, 2), ("::", 1): range(0, 1), ("1:", 2): range(1, 3), ("1::2", 3): range(1, 3, 2)}
+# Of 5 CTAs: those asked for, how many fit, which record, and how many of those asked for have no room.
+ROOM = {
+    ("::", 3): (range(0, 2), 3),
+    ("::", 1): (range(0, 1), 4),
+    ("1:", 2): (range(1, 3), 2),
+    ("1::2", 3): (range(1, 3, 2), 1),
+    ("::3", 4): (range(0, 4, 3), 0),
+}
 
 
 @pytest.mark.parametrize("buffer", ["shared", "global"])
@@ -102,8 +108,10 @@ def test_ctas_without_room_write_nothing(case: tuple[str, int], buffer: str, tmp
         workload, tmp_path / "part.kpf", log=True, buffer=buffer, ctas=ctas, launch_bytes=fitting * stride
     )
     workload.verify(run.arguments)
-    assert sorted(run.timeline.tracks["cta"].unique()) == list(ROOM[case])
-    assert any("had no room (raise TRITON_KPERF_LAUNCH_BYTES)" in note for note in run.timeline.notes)
+    recorded, left_out = ROOM[case]
+    assert sorted(run.timeline.tracks["cta"].unique()) == list(recorded)
+    said = [note for note in run.timeline.notes if "had no room (raise TRITON_KPERF_LAUNCH_BYTES)" in note]
+    assert [f"; {left_out} had no room" in note for note in said] == [True] * bool(left_out)
 
 
 def test_sms_that_were_asked_for_are_recorded(tmp_path: Path):
