@@ -7,13 +7,13 @@ Self cycles of a warp add up to its time (`kperfir.analysis.self_time`), so the 
 
 from __future__ import annotations
 
-import linecache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kperfir.analysis.self_time import self_cycles
 from kperfir.analysis.wait_time import outermost_waits
+from kperfir.source import SourceReader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,9 +42,8 @@ def source_heat(spans: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()  # fmt: skip
     whole = table.groupby("kernel", sort=False)["self_cycles"].transform("sum")
     table["heat"] = (table["self_cycles"] / whole.where(whole > 0)).fillna(0.0)
-    table["source"] = [
-        linecache.getline(file, line).strip() for file, line in zip(table["file"], table["line"], strict=True)
-    ]
+    reader = SourceReader()
+    table["source"] = [reader.line(file, line).strip() for file, line in zip(table["file"], table["line"], strict=True)]
     rank = {kernel: number for number, kernel in enumerate(dict.fromkeys(table["kernel"]))}
     table = table.assign(rank=table["kernel"].map(rank))
     return table.sort_values(["rank", "file", "line"], kind="stable", ignore_index=True)[COLUMNS]

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kperfir.report.source import SourceReader
+from kperfir.source import SourceReader
 
 if TYPE_CHECKING:
     import pandas as pd

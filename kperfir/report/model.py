@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kperfir.report.source import SourceReader
+from kperfir.source import SourceReader
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -184,7 +184,7 @@ def _chunks(kperfir: Callable[..., Answer], path: Path) -> list[dict[str, Any]]:
 def test_source_text_is_shown_where_the_file_is_here() -> None:
     from kperfir.cli.report import _sources
     from kperfir.report.model import _with_source
-    from kperfir.report.source import SourceReader
+    from kperfir.source import SourceReader
 
     row = {"file": __file__, "line": 1, "name": "x"}
     assert _sources([_with_source(row, SourceReader())], "region") == [

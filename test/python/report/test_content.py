@@ -14,7 +14,7 @@ from kperfir.advice.case import Case
 from kperfir.advice.finding import Change, Figure, Finding, Place
 from kperfir.cli.main import main
 from kperfir.report.html import page
-from kperfir.report.source import SourceReader
+from kperfir.source import SourceReader
 from support.page import Opened
 from support.programs import Loop, Plan, Region, Role, Work, plan_program
 from support.synthetic import CaptureShape, matmul_plan, write_capture, write_matmul_capture

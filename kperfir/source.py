@@ -1,7 +1,8 @@
 """The text of source lines, where this machine has the file.
 
-A capture names files; it may come from another machine or from someone else. So only Python files are read, and what
-cannot be read is an absence with a reason, not an error.
+A capture names files; it may come from another machine or from someone else. So only regular Python files of a bounded
+size are read, and what cannot be read is an absence with a reason, not an error. Nothing else opens a file that a
+capture names as source.
 """
 
 from __future__ import annotations
