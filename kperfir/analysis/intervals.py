@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     Cycles = NDArray[np.int64]
@@ -32,6 +34,29 @@ def length(intervals: Intervals) -> int:
 def common(first: Intervals, second: Intervals) -> int:
     """How many cycles two sets share."""
     return int((_covered(second, first[1]) - _covered(second, first[0])).sum())
+
+
+def together(sets: Iterable[Intervals]) -> Intervals:
+    """The cycles of any of these sets."""
+    start, end = _joined(sets)
+    return union(start, end)
+
+
+def exactly_one(sets: Iterable[Intervals]) -> Intervals:
+    """The cycles that are in one of these sets and in no other."""
+    start, end = _joined(sets)
+    at = np.concatenate([start, end])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    depth = np.cumsum(np.where(order < len(start), 1, -1))
+    one = np.flatnonzero((depth[:-1] == 1) & (at[1:] > at[:-1]))
+    return at[one], at[one + 1]
+
+
+def _joined(sets: Iterable[Intervals]) -> Intervals:
+    none = np.empty(0, np.int64)
+    starts, ends = zip((none, none), *sets, strict=True)
+    return np.concatenate(starts), np.concatenate(ends)
 
 
 def _covered(intervals: Intervals, until: Cycles) -> Cycles:

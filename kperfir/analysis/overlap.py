@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from kperfir.analysis.intervals import common, length, union
+from kperfir.analysis.intervals import common, exactly_one, length, together, union
 from kperfir.analysis.wait_time import WAIT_KINDS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kperfir.analysis.intervals import Intervals
 
 FRAMES = ("kernel", "loop", "iteration", "prologue", "epilogue", "call", "user", "mark")
@@ -60,19 +62,12 @@ def _of_kernel(kernel: str, leaves: pd.DataFrame, flows: pd.DataFrame) -> pd.Dat
     kinds = [str(kind) for kind in dict.fromkeys(leaves.sort_values("region", kind="stable")["kind"])]
     flying = [f"{kind}{IN_FLIGHT}" for kind in dict.fromkeys(flows["kind"].astype(str))]
     names = [*kinds, *flying, *([WAITING] if any(kind in WAIT_KINDS for kind in kinds) else [])]
-    both, alone = np.zeros((len(names), len(names))), np.zeros(len(names))
-    flights = dict(iter(flows.groupby(["launch", "cta"], sort=False)))
-    for key, cta in leaves.groupby(["launch", "cta"], sort=False):
-        sets = _activities(cta, flights.get(key))
-        working = [name for name in sets if name in kinds and name not in WAIT_KINDS]
-        for row, name in enumerate(names):
-            if name not in sets:
-                continue
-            for column, other in enumerate(names):
-                if other in sets:
-                    both[row, column] += common(sets[name], sets[other])
-            others = [sets[other] for other in working if other != name]
-            alone[row] += length(sets[name]) - common(sets[name], _together(others))
+    sets = _activities(leaves, flows)
+    both = np.zeros((len(names), len(names)))
+    for row, name in enumerate(names):
+        for column in range(row, len(names)):
+            both[row, column] = both[column, row] = common(sets[name], sets[names[column]])
+    alone = _alone(names, sets, [kind for kind in kinds if kind not in WAIT_KINDS])
     cycles = np.diag(both)
     shares = np.divide(both, cycles[:, None], out=np.zeros_like(both), where=cycles[:, None] > 0)
     parts = np.divide(alone, cycles, out=np.zeros_like(alone), where=cycles > 0)
@@ -80,21 +75,46 @@ def _of_kernel(kernel: str, leaves: pd.DataFrame, flows: pd.DataFrame) -> pd.Dat
     return pd.concat([table, pd.DataFrame(shares, columns=names)], axis=1)
 
 
-def _activities(cta: pd.DataFrame, flights: pd.DataFrame | None) -> dict[str, Intervals]:
-    sets = {str(kind): _set(rows) for kind, rows in cta.groupby("kind", observed=True, sort=False)}
-    waits = cta[cta["kind"].isin(WAIT_KINDS)]
-    if len(waits):
-        sets[WAITING] = _set(waits)
-    if flights is not None:
-        sets |= {f"{kind}{IN_FLIGHT}": _set(rows) for kind, rows in flights.groupby("kind", observed=True, sort=False)}
-    return sets
+def _activities(leaves: pd.DataFrame, flows: pd.DataFrame) -> dict[str, Intervals]:
+    """The cycles of each activity, of all CTAs on one axis."""
+    leaves, flows = _on_one_axis(leaves, flows)
+    sets = {str(kind): _set(rows) for kind, rows in leaves.groupby("kind", observed=True, sort=False)}
+    sets[WAITING] = _set(leaves[leaves["kind"].isin(WAIT_KINDS)])
+    kinds = flows["kind"].astype(str)
+    return sets | {f"{kind}{IN_FLIGHT}": _set(flows[kinds == kind]) for kind in dict.fromkeys(kinds)}
+
+
+def _on_one_axis(leaves: pd.DataFrame, flows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Kinds and cycles with the CTAs one after the other, so that a set of all of them is one set: none touch.
+
+    Flights of CTAs without a region keep their row and get no time.
+    """
+    both = pd.concat([each[["launch", "cta", "kind", "start_cycles", "end_cycles"]] for each in (leaves, flows)])
+    cta = both.groupby(["launch", "cta"], sort=False).ngroup().to_numpy()
+    start, end = both["start_cycles"].to_numpy(np.int64), both["end_cycles"].to_numpy(np.int64)
+    ctas = int(cta.max(initial=-1)) + 1
+    first, last = np.full(ctas, np.iinfo(np.int64).max), np.full(ctas, np.iinfo(np.int64).min)
+    np.minimum.at(first, cta, start)
+    np.maximum.at(last, cta, end)
+    shift = np.r_[0, np.cumsum(last - first + 1)][:-1] - first
+    known = np.zeros(ctas, bool)
+    known[cta[: len(leaves)]] = True
+    end = np.where(known[cta], end, start)
+    placed = both[["kind"]].assign(start_cycles=start + shift[cta], end_cycles=end + shift[cta])
+    return placed.iloc[: len(leaves)], placed.iloc[len(leaves) :]
+
+
+def _alone(names: list[str], sets: dict[str, Intervals], working: list[str]) -> NDArray[np.float64]:
+    """Cycles of each activity in which no other that works was under way."""
+    any_of_them, one_of_them = (combine([sets[name] for name in working]) for combine in (together, exactly_one))
+    return np.array(
+        [
+            common(sets[name], one_of_them) if name in working else length(sets[name]) - common(sets[name], any_of_them)
+            for name in names
+        ],
+        np.float64,
+    )
 
 
 def _set(rows: pd.DataFrame) -> Intervals:
     return union(rows["start_cycles"].to_numpy(), rows["end_cycles"].to_numpy())
-
-
-def _together(sets: list[Intervals]) -> Intervals:
-    if not sets:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    return union(np.concatenate([each[0] for each in sets]), np.concatenate([each[1] for each in sets]))

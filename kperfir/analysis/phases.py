@@ -13,10 +13,18 @@ loop around its iterations belongs to where it lies.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from kperfir.analysis.bubbles import iteration_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.int64]
+    Cycles = NDArray[np.int64]
 
 TOLERANCE = 0.1
 PHASES = ("prologue", "fill", "steady", "drain", "between", "epilogue")
@@ -34,35 +42,74 @@ def phases(spans: pd.DataFrame) -> pd.DataFrame:
         ``iterations`` of a warp on average, of the loops that lie in no other.
     """
     around = iteration_of(spans)
-    outer = spans[(spans["kind"] == "iteration").to_numpy() & (around < 0)]
-    ends = spans.groupby(["launch", "cta", "warp"]).agg(first=("start_cycles", "min"), last=("end_cycles", "max"))
-    rows = []
-    for (launch, cta, warp), own in outer.groupby(["launch", "cta", "warp"], sort=False):
-        first, last = ends.loc[(launch, cta, warp)]
-        parts = _phases_of_warp(own, int(first), int(last))
-        place = {"kernel": str(own["kernel"].iloc[0]), "role": str(own["role"].iloc[0])}
-        rows += [{**place, "phase": name, "cycles": parts[name][0], "iterations": parts[name][1]} for name in PHASES]
-    if not rows:
+    outer = np.flatnonzero((spans["kind"] == "iteration").to_numpy() & (around < 0))
+    if not len(outer):
         return pd.DataFrame(columns=COLUMNS)
-    table = pd.DataFrame(rows).groupby(["kernel", "role", "phase"], sort=False).mean().reset_index()
+    ids = spans[["launch", "cta", "warp"]].to_numpy(np.int64)
+    warps = _runs(ids)
+    first = np.minimum.reduceat(spans["start_cycles"].to_numpy(), warps)
+    last = np.maximum.reduceat(spans["end_cycles"].to_numpy(), warps)
+    begin = _runs(ids[outer])
+    own = np.searchsorted(warps, outer[begin], side="right") - 1
+    iterations = spans.iloc[outer]
+    cycles, counts = _phases_of_warps(iterations, begin, first[own], last[own])
+    places = iterations.iloc[begin][["kernel", "role"]].astype({"kernel": str, "role": str}).reset_index(drop=True)
+    parts = [places.assign(phase=phase, cycles=cycles[phase], iterations=counts.get(phase, 0)) for phase in PHASES]
+    of_warps = pd.concat(parts).sort_index(kind="stable")  # By warp, then by phase.
+    table = of_warps.groupby(["kernel", "role", "phase"], sort=False).mean().reset_index()
     table["share"] = table["cycles"] / table.groupby(["kernel", "role"], sort=False)["cycles"].transform("sum")
     return table[COLUMNS]
 
 
-def _phases_of_warp(iterations: pd.DataFrame, first: int, last: int) -> dict[str, tuple[float, int]]:
-    """Cycles and iterations of each phase."""
+def _phases_of_warps(
+    iterations: pd.DataFrame, warps: Rows, first: Cycles, last: Cycles
+) -> tuple[dict[str, Cycles], dict[str, Rows]]:
+    """Per warp the cycles of each phase, and the iterations of those that have some.
+
+    Args:
+        iterations: Those that lie in no other, of all warps.
+        warps: Row of the first of each warp.
+        first: When each warp started.
+        last: When each warp ended.
+    """
     start, end = iterations["start_cycles"].to_numpy(), iterations["end_cycles"].to_numpy()
-    loops = np.flatnonzero(np.r_[True, np.diff(iterations["parent"].to_numpy()) != 0])
-    cycles = dict.fromkeys(PHASES, 0.0)
-    counts = dict.fromkeys(PHASES, 0)
-    cycles["prologue"], cycles["epilogue"] = float(start[0] - first), float(last - end[-1])
-    cycles["between"] = float((start[loops[1:]] - end[loops[1:] - 1]).sum())
-    for begin, stop in zip(loops, [*loops[1:], len(start)], strict=True):
-        durations = end[begin:stop] - start[begin:stop]
-        even = np.flatnonzero(durations <= (1 + TOLERANCE) * np.median(durations))
-        bounds = (begin, begin + even[0], begin + even[-1] + 1, stop)
-        for name, low, high in zip(("fill", "steady", "drain"), bounds, bounds[1:], strict=False):
-            if high > low:
-                cycles[name] += float(end[high - 1] - start[low])
-                counts[name] += int(high - low)
-    return {name: (cycles[name], counts[name]) for name in PHASES}
+    stops = np.append(warps[1:], len(start))
+    warp = np.repeat(np.arange(len(warps)), stops - warps)
+    loops = _runs(np.column_stack([warp, iterations["parent"].to_numpy()]))
+    of_loop = warp[loops]
+    inner = np.flatnonzero(of_loop[1:] == of_loop[:-1]) + 1  # Loops with another before them in their warp.
+    gaps = start[loops[inner]] - end[loops[inner] - 1]
+    cycles = {
+        "prologue": start[warps] - first,
+        "between": np.bincount(of_loop[inner], gaps, len(warps)),
+        "epilogue": last - end[stops - 1],
+    }
+    counts = {}
+    bounds = _steady_bounds(end - start, loops)
+    for name, low, high in zip(("fill", "steady", "drain"), bounds, bounds[1:], strict=False):
+        some = high > low
+        taken = end[high[some] - 1] - start[low[some]]
+        cycles[name] = np.bincount(of_loop[some], taken, len(warps))
+        counts[name] = np.bincount(of_loop, high - low, len(warps))
+    return cycles, counts
+
+
+def _steady_bounds(durations: Cycles, loops: Rows) -> tuple[Rows, Rows, Rows, Rows]:
+    """Per loop its first iteration, the first and the end of the steady ones, and its end."""
+    stops = np.append(loops[1:], len(durations))
+    loop = np.repeat(np.arange(len(loops)), stops - loops)
+    ordered = durations[np.lexsort((durations, loop))]
+    middle = loops + stops
+    median = (ordered[(middle - 1) // 2] + ordered[middle // 2]) / 2
+    rows = np.arange(len(durations))
+    even = durations <= (1 + TOLERANCE) * median[loop]
+    from_row = np.minimum.reduceat(np.where(even, rows, len(rows)), loops)
+    to_row = np.maximum.reduceat(np.where(even, rows, -1), loops) + 1
+    return loops, from_row, to_row, stops
+
+
+def _runs(keys: Rows) -> Rows:
+    """The first row of each run of equal rows."""
+    changes = (keys[1:] != keys[:-1]).any(axis=1)
+    rows: Rows = np.flatnonzero(np.r_[True, changes])
+    return rows

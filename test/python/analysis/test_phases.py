@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from kperfir.analysis.phases import phases
+from support.calls import calls_of
 from support.hand_made import Warp, at, hand_made, loop
 
 
@@ -29,3 +34,41 @@ def test_inner_loops_are_part_of_the_outer_ones_iterations() -> None:
     assert table.loc["steady", "cycles"] == 200
     assert table.loc["steady", "iterations"] == 2
     assert table["share"].sum() == 1
+
+
+def test_roles_are_apart_and_each_is_a_mean_over_its_warps() -> None:
+    # Warps without a loop count for nothing; a loop that starts anew in the next warp is that warp's.
+    filled = loop(300, [(30, []), (10, []), (10, []), (10, [])])
+    warps = [
+        Warp([at("kernel", 0, 200, loop(20, [(50, [])] * 2))], cta=0),
+        Warp([at("kernel", 0, 10)], cta=0, warp=1),
+        Warp([at("kernel", 0, 400, loop(40, [(100, [])] * 2), filled)], cta=1),
+        Warp([at("kernel", 5, 105, loop(5, [(100, [])]))], cta=1, warp=1, role="loads"),
+    ]  # fmt: skip
+    table = phases(hand_made(warps).spans)
+    assert list(dict.fromkeys(table["role"])) == ["default", "loads"]
+    default = table[table["role"] == "default"].set_index("phase")
+    assert default["cycles"].to_dict() == {
+        "prologue": 30, "fill": 15, "steady": 165, "drain": 0, "between": 30, "epilogue": 60
+    }  # fmt: skip
+    assert default["iterations"].to_dict() == {
+        "prologue": 0, "fill": 0.5, "steady": 3.5, "drain": 0, "between": 0, "epilogue": 0
+    }  # fmt: skip
+    assert default["share"].sum() == pytest.approx(1)
+    loads = table[table["role"] == "loads"].set_index("phase")["cycles"]
+    assert loads.to_dict() == {"prologue": 0, "fill": 0, "steady": 100, "drain": 0, "between": 0, "epilogue": 0}
+
+
+def test_work_does_not_go_warp_by_warp() -> None:
+    dice = random.Random(0)
+    few, many = (
+        hand_made(
+            [
+                Warp([at("kernel", 0, 9999, loop(9, [(dice.randrange(50, 99), [])] * 4))], cta=cta, warp=warp)
+                for cta in range(ctas)
+                for warp in range(2)
+            ]
+        ).spans
+        for ctas in (10, 100)
+    )
+    assert calls_of(lambda: phases(many)) < 1.5 * calls_of(lambda: phases(few))
