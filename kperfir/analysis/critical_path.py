@@ -106,14 +106,17 @@ def _chain_of_ctas(spans: pd.DataFrame) -> list[int]:
     table = ends.agg(
         sm=("sm", "first"), start=("start_cycles", "min"), end=("end_cycles", "max"), end_ns=("end_ns", "max")
     )
-    chain = [int(table["end_ns"].idxmax())]
-    while True:
-        current = table.loc[chain[-1]]
-        earlier = table[(table["sm"] == current["sm"]) & (table["end"] <= current["start"])]
-        earlier = earlier.drop(index=[cta for cta in chain if cta in earlier.index])
-        if earlier.empty:
-            return chain[::-1]
-        chain.append(int(earlier["end"].idxmax()))
+    last = table["end_ns"].idxmax()
+    before = table[table["sm"] == table.loc[last, "sm"]].drop(index=last)
+    # Backwards in time; of those that end together the one with the smaller number first.
+    before = before.sort_values("end", ascending=False, kind="stable")
+    chain, start = [int(last)], int(table.loc[last, "start"])
+    rows = zip(before.index.tolist(), before["start"].tolist(), before["end"].tolist(), strict=True)
+    for cta, start_of_cta, end_of_cta in rows:
+        if end_of_cta <= start:
+            chain.append(cta)
+            start = start_of_cta
+    return chain[::-1]
 
 
 def _gap(place: tuple[object, ...], after: pd.DataFrame, before: pd.DataFrame) -> tuple[object, ...]:

@@ -189,7 +189,8 @@ def _arrival_edges(pieces: list[Piece], caused: set[int]) -> list[Edge]:
             place += 1
         if piece.kind != "mbarrier_wait" or not piece.waited or number in caused:
             continue
-        for end, work in reversed(works[:place]):
+        for earlier in range(place - 1, -1, -1):
+            end, work = works[earlier]
             if end <= piece.start:
                 break
             if pieces[work].role != piece.role:

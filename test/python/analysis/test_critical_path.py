@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kperfir.analysis.critical_path import BETWEEN, critical_path, critical_steps
+from kperfir.analysis.critical_path import BETWEEN, _chain_of_ctas, critical_path, critical_steps
+from support.calls import calls_of
 from support.hand_made import Warp, at, hand_made
 
 
@@ -78,3 +79,23 @@ def test_path_goes_on_to_the_cta_before_on_the_same_sm() -> None:
         Warp([at("kernel", 120, 250)], cta=2, sm=0),
     ]  # fmt: skip
     assert steps_of(hand_made(warps)) == [("k", 0, 100, "cta"), (BETWEEN, 100, 120, "cta"), ("k", 120, 250, "cta")]
+
+
+def test_chain_of_ctas_is_one_walk_back_on_one_sm() -> None:
+    # Two slots of SM 0: CTA 2k in k*10 .. k*10+9, and beside it CTA 2k+1, which ends 3 earlier; SM 1 ends before it.
+    def spans_of(turns: int):
+        warps = [Warp([at("kernel", 0, 1)], cta=2 * turns, sm=1)]
+        for turn in range(turns):
+            warps.append(Warp([at("kernel", 10 * turn, 10 * turn + 9)], cta=2 * turn))
+            warps.append(Warp([at("kernel", 10 * turn, 10 * turn + 6)], cta=2 * turn + 1))
+        return hand_made(warps).spans
+
+    few, many = spans_of(5), spans_of(50)
+    assert _chain_of_ctas(few) == [0, 2, 4, 6, 8]
+    assert calls_of(lambda: _chain_of_ctas(many)) < 1.5 * calls_of(lambda: _chain_of_ctas(few))
+
+
+def test_of_ctas_that_end_together_the_smaller_number_is_on_the_chain_and_none_twice() -> None:
+    times = [(10, 10), (0, 10), (5, 10), (10, 20)]
+    warps = [Warp([at("kernel", start, end)], cta=cta) for cta, (start, end) in enumerate(times)]
+    assert _chain_of_ctas(hand_made(warps).spans) == [1, 0, 3]
