@@ -134,7 +134,8 @@ class Timeline:
         """
         from kperfir.analysis.correction import corrected_durations
 
-        return corrected_durations(self.spans, self.stamps)
+        batched = {launch.number for launch in self._decoded if launch.layout.frame_align > 1}
+        return corrected_durations(self.spans, self.stamps, batched)
 
     @cached_property
     def flows(self) -> pd.DataFrame:

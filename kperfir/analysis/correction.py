@@ -1,11 +1,14 @@
 """Durations without what measuring them took, and how sure that is. Pure functions of a Timeline's tables.
 
-    corrected = corrected_durations(timeline.spans, timeline.stamps)
+    corrected = corrected_durations(timeline.spans, timeline.stamps, batched)
 
 Between two stamps of a warp lie the store of the first, the clock read of the second and, where another frame begins,
 the end of one frame and the begin of the next. That takes a constant number of issue slots (the constant per record of
 KPerfIR's trace replay), unless the warp waits for something anyway: then it is hidden, and a wait is the difference of
 the two clock reads around it. A gap that is longer than the shortest latency that a warp can wait for may be either.
+
+That is so where each stamp is stored by itself. Of stamps that are stored together (`batch`), where the store lies and
+what it takes has not been measured: their launches are left as they are.
 
 Only durations are corrected. Starts and ends stay as measured, so nothing is reordered across warps; no gap gets less
 than nothing, so neither does any region, nor a flow.
@@ -22,7 +25,7 @@ from kperfir.analysis.regions import KEYS, outermost_rows
 from kperfir.analysis.wait_time import WAIT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from numpy.typing import NDArray
 
@@ -44,21 +47,24 @@ WAIT_SHIFT = 0.1
 MOST_SPANS = 1_000_000
 
 
-def corrected_durations(spans: pd.DataFrame, stamps: pd.DataFrame) -> pd.DataFrame:
+def corrected_durations(
+    spans: pd.DataFrame, stamps: pd.DataFrame, batched: Collection[int] = frozenset()
+) -> pd.DataFrame:
     """Correct the duration of every span.
 
     Args:
         spans: `Timeline.spans`, or rows of it in its order.
         stamps: `Timeline.stamps` of the same captures.
+        batched: Launches that stored several stamps at once.
 
     Returns:
         A row per span, with its index: ``duration_cycles`` without what the records in it took, from 0 to what was
         measured, and ``uncertainty_cycles``: how much less or more it may be. A span whose stamps are not among
-        `stamps` is left as it is, with an uncertainty of nan.
+        `stamps`, or of a launch in `batched`, is left as it is, with an uncertainty of nan.
     """
     measured = spans["duration_cycles"].to_numpy()
     overhead, uncertainty = np.zeros(len(spans), np.int64), np.full(len(spans), np.nan)
-    for rows, of_launch in _by_launch(spans, stamps):
+    for rows, of_launch in _by_launch(spans, stamps[~stamps["launch"].isin(batched)]):
         part = spans.iloc[rows]
         tracks = _Keys(of_launch)
         first, last = (_find(part, column, tracks) for column in ("start_cycles", "end_cycles"))

@@ -39,6 +39,7 @@ class CaptureShape:
     seed: int = 0
     simulated: bool = True
     timer_ns: int = 5_000_000
+    batch: int = 1
 
 
 def matmul_plan(shape: CaptureShape) -> Plan:
@@ -103,7 +104,7 @@ def write_capture(
 ) -> list[list[CtaRun]]:
     """The same of another program; of `shape` its size counts."""
     rng = random.Random(shape.seed)
-    layout = plan.layout(strategy=shape.strategy, words_per_warp=shape.words_per_warp)
+    layout = plan.layout(strategy=shape.strategy, words_per_warp=shape.words_per_warp, frame_align=shape.batch)
     launches, cycle = [], 10_000
     with CaptureWriter(path, process or describe_process(shape)) as writer:
         kernel = writer.add_kernel(layout.text, {"registers": 96})

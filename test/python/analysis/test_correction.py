@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
 
+import pandas as pd
+import pytest
+
+import kperfir
 from kperfir.analysis.correction import (
     FRAME_CYCLES,
     HIDDEN_FRAME_CYCLES,
@@ -11,6 +15,11 @@ from kperfir.analysis.correction import (
     SHORT_RECORD_CYCLES,
     corrected_durations,
 )
+from kperfir.report.model import Request, build
+from support.synthetic import CaptureShape, write_matmul_capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Clocks of one warp: a short gap, a medium one, another frame soon, another frame late.
 CLOCKS = [(0, 0, 1000), (0, 1, 1010), (0, 2, 1040), (1, 0, 1080), (1, 1, 1100), (2, 0, 1300)]
@@ -75,3 +84,23 @@ def test_a_span_without_its_stamps_is_left_as_it_is():
     assert found["uncertainty_cycles"].isna().all()
     empty = corrected_durations(spans((0, 1000, 1010)), stamps())
     assert empty["duration_cycles"].tolist() == [10]
+
+
+def test_nothing_is_known_of_stamps_that_are_stored_together():
+    both = pd.concat([stamps(CLOCKS), stamps(CLOCKS, launch=1)], ignore_index=True)
+    table = pd.concat([spans((0, 1000, 1010)), spans((0, 1000, 1010), launch=1)], ignore_index=True)
+    found = corrected_durations(table, both, batched={0})
+    assert found["duration_cycles"].tolist() == [10, 10 - SHORT_RECORD_CYCLES]
+    assert found["uncertainty_cycles"].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize(("batch", "known"), [(1, True), (2, False)])
+@pytest.mark.parametrize("by", ["region", "line", "kind"])
+def test_the_layout_says_which_stamps_are_stored_together(tmp_path: Path, by: str, batch: int, *, known: bool):
+    write_matmul_capture(tmp_path / "x.kpf", CaptureShape(batch=batch))
+    timeline = kperfir.load(tmp_path / "x.kpf")
+    same = timeline.corrected["duration_cycles"] == timeline.spans["duration_cycles"]
+    assert (timeline.corrected["uncertainty_cycles"].notna().any(), same.all()) == (known, not known)
+    (kernel,) = build(timeline, Request(by=by))["kernels"]
+    for name in ("corrected_cycles", "uncertainty_cycles"):
+        assert any(row[name] is not None for row in kernel["rows"]) == known
