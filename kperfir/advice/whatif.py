@@ -51,7 +51,8 @@ class Outcome:
         kernel: The kernel.
         settings: What was changed.
         before_cycles, after_cycles: Its launches' cycles together, without and with the change.
-        achieved: The first over the second.
+        achieved: The first over the second; None if either is 0, as where no CTA recorded and the device counts no
+            cycles.
         rule: Rule whose finding proposes this change, empty if none does.
         expected, bound: What that finding said; None without one.
     """
@@ -60,15 +61,15 @@ class Outcome:
     settings: dict[str, Any]
     before_cycles: int
     after_cycles: int
-    achieved: float
+    achieved: float | None
     rule: str = ""
     expected: float | None = None
     bound: float | None = None
 
     @property
     def error(self) -> float | None:
-        """Expected / achieved - 1."""
-        return None if self.expected is None or not self.achieved else self.expected / self.achieved - 1
+        """Expected / achieved - 1; None if either is not known."""
+        return None if self.expected is None or self.achieved is None else self.expected / self.achieved - 1
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data."""
@@ -110,7 +111,7 @@ def compare(
             continue
         was, now = int(cycles[0][kernel]), int(cycles[1][kernel])
         finding = next((f for f in findings if f.kernel == kernel and f.change.settings == dict(settings)), None)
-        achieved = was / now if now else float("nan")
+        achieved = was / now if was and now else None
         told = (finding.rule, finding.speedup, finding.bound) if finding else ("", None, None)
         outcomes.append(Outcome(kernel, dict(settings), was, now, achieved, *told))
     if not outcomes:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from kperfir.cli.table import Column, console, count, percent, print_table
 
@@ -58,15 +59,15 @@ def show(timeline: Timeline, name: str, kernels: Collection[str], limit: int | N
 
 def _print(name: str, about: str, table: pd.DataFrame, total: int) -> None:
     out = console()
-    out.print(f"{name}: {about}", highlight=False)
+    out.print(Text(f"{name}: {about}"), soft_wrap=True)
     if table.empty:
-        out.print("nothing: no kernel of these files has what this analysis looks at")
+        out.print(Text("nothing: no kernel of these files has what this analysis looks at"))
         return
     matrix = name == "overlap"
     columns = [_column(str(key), table[key], matrix=matrix) for key in table.columns if key != "file"]
     print_table(out, columns)
     if len(table) < total:
-        out.print(f"({total - len(table)} more rows; --limit)")
+        out.print(Text(f"({total - len(table)} more rows; --limit)"))
 
 
 def _column(key: str, values: pd.Series, *, matrix: bool) -> Column:

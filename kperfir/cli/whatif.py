@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from kperfir.cli.table import console, percent
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kperfir.advice.whatif import Outcome
 
 JSON_VERSION = 1
@@ -74,16 +77,18 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _print(outcome: Outcome) -> None:
     out = console()
-    settings = ", ".join(f"{name}={value}" for name, value in outcome.settings.items())
-    out.print(f"{outcome.kernel} with {settings}")
-    out.print(
-        f"  achieved {outcome.achieved:.2f}x: {outcome.before_cycles:,} cycles before, {outcome.after_cycles:,} after"
-    )
-    if outcome.expected is None or outcome.error is None:
-        out.print("  the advisor expected nothing of this change")
-    else:
-        sign = "high" if outcome.error > 0 else "low"
-        out.print(
-            f"  expected {outcome.expected:.2f}x, at most {outcome.bound:.2f}x ({outcome.rule}): "
-            f"{percent(abs(outcome.error))} too {sign}"
-        )
+    for line in _lines(outcome):
+        out.print(Text(line), soft_wrap=True)
+
+
+def _lines(outcome: Outcome) -> Iterator[str]:
+    yield f"{outcome.kernel} with {', '.join(f'{name}={value}' for name, value in outcome.settings.items())}"
+    achieved = "an unknown gain, as cycles are missing" if outcome.achieved is None else f"{outcome.achieved:.2f}x"
+    yield f"  achieved {achieved}: {outcome.before_cycles:,} cycles before, {outcome.after_cycles:,} after"
+    if outcome.expected is None:
+        yield "  the advisor expected nothing of this change"
+        return
+    expected = f"  expected {outcome.expected:.2f}x, at most {outcome.bound:.2f}x ({outcome.rule})"
+    if outcome.error is not None:
+        expected += f": {percent(abs(outcome.error))} too {'high' if outcome.error > 0 else 'low'}"
+    yield expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from kperfir.advice.finding import Change, Finding
 from kperfir.advice.rerun import changed
 from kperfir.advice.whatif import Outcome, _most_promising, compare
 from kperfir.capture.writer import CaptureWriter, LaunchInfo
+from kperfir.cli.whatif import _print
 from kperfir.errors import UsageError
 from kperfir.timeline import Timeline, load
 from support.synthetic import CaptureShape, describe_process, matmul_plan
@@ -58,6 +60,32 @@ def test_outcome_sets_achieved_against_expected(tmp_path: Path) -> None:
     assert outcome.error == pytest.approx(0.2)
     (outcome,) = compare(before, after, {"num_stages": 3}, ())
     assert (outcome.rule, outcome.expected, outcome.error) == ("", None, None)
+
+
+@pytest.mark.parametrize("cycles", [(300, 0), (0, 300), (0, 0)])
+def test_runs_without_cycles_gain_nothing_that_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cycles: tuple[int, int]
+) -> None:
+    before = capture(tmp_path / "a.kpf", cycles[0], {"num_stages": 2})
+    after = capture(tmp_path / "b.kpf", cycles[1], {"num_stages": 3})
+    (outcome,) = compare(before, after, {"num_stages": 3}, (finding("rule", 1.8, {"num_stages": 3}),))
+    data = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
+    assert (data["achieved"], data["error"], data["expected"]) == (None, None, 1.8)
+    _print(outcome)
+    assert capsys.readouterr().out.splitlines() == [
+        "matmul_kernel with num_stages=3",
+        f"  achieved an unknown gain, as cycles are missing: {2 * cycles[0]} cycles before, {2 * cycles[1]} after",
+        "  expected 1.80x, at most 2.00x (rule)",
+    ]
+
+
+def test_what_is_printed_is_what_was_said(capsys: pytest.CaptureFixture[str]) -> None:
+    _print(Outcome("k", {"NAME": "[x]"}, 3000, 2000, 1.5, "r", 1.65, 2.0))
+    assert capsys.readouterr().out.splitlines() == [
+        "k with NAME=[x]",
+        "  achieved 1.50x: 3,000 cycles before, 2,000 after",
+        "  expected 1.65x, at most 2.00x (r): 10.0 % too high",
+    ]
 
 
 def test_setting_that_no_kernel_took_is_an_error(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from kperfir.analysis.registry import ANALYSES
+from kperfir.cli.analysis import show
+from kperfir.timeline import load
 
 
 @pytest.mark.parametrize("name", ANALYSES)
@@ -24,6 +27,12 @@ def test_limit_and_kernel_apply(kperfir, whole) -> None:
     data = json.loads(kperfir("report", whole, "--analysis", "regions", "--limit", "2", "--json").out)
     assert len(data["rows"]) == 2
     assert kperfir("report", whole, "--analysis", "regions", "--kernel", "nothing").code == 2
+
+
+def test_words_in_brackets_are_printed(whole, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setitem(ANALYSES, "regions", replace(ANALYSES["regions"], about="of [bold] words"))
+    show(load(whole), "regions", {"matmul_kernel"}, None, as_json=False)
+    assert capsys.readouterr().out.startswith("regions: of [bold] words\n")
 
 
 def test_dropped_records_are_exit_code_3(kperfir, lossy) -> None:
