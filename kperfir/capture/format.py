@@ -77,7 +77,9 @@ def unpack_file_header(data: bytes) -> tuple[int, str, bool]:
 
 def pack_chunk(kind: bytes, sequence: int, meta: dict[str, Any], blob: bytes = b"") -> bytes:
     """A whole chunk, ready to append."""
-    text = json.dumps(meta, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    # What is no Unicode, such as a byte of a file's name, becomes JSON's own escape of it.
+    content = json.dumps(meta, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = content.encode(errors="backslashreplace")
     checked = _CHUNK_HEADER.pack(kind, sequence, len(blob), len(text), zlib.crc32(text), zlib.crc32(blob), 0)[:-4]
     return b"".join((checked, struct.pack("<I", zlib.crc32(checked)), text, blob))
 

@@ -424,7 +424,8 @@ def _text(fields: dict[str, Any], key: str, at: str) -> str:
     value = fields.get(key)
     if not isinstance(value, str):
         raise _bad(f"{at}, {key}", found=_short(value), expected="a string")
-    return value
+    # JSON can spell what is no Unicode, and no table nor export can hold it.
+    return value.encode(errors="replace").decode()
 
 
 def _choice(fields: dict[str, Any], key: str, choices: tuple[str, ...], at: str) -> str:

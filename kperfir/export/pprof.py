@@ -110,7 +110,9 @@ class _Profile:
         self._body += _int(13, self._string(text))
 
     def serialised(self) -> bytes:
-        return bytes(self._body) + b"".join(_message(6, text.encode()) for text in self._strings)
+        # The name of a file need not be UTF-8; the strings of a profile have to be.
+        strings = (_message(6, text.encode(errors="replace")) for text in self._strings)
+        return bytes(self._body) + b"".join(strings)
 
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))

@@ -55,7 +55,7 @@ class _Lines:
 
     def add_all(self, lines: list[str]) -> bool:
         """Add all of `lines`, or none."""
-        size = sum(len(line.encode()) + 1 for line in lines)
+        size = sum(len(line.encode(errors="replace")) + 1 for line in lines)
         if size > self.room:
             return False
         self.room -= size

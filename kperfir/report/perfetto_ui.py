@@ -106,7 +106,7 @@ def _handler(ui: Path, trace: Path) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            host = (self.headers.get("Host") or "").rpartition(":")[0]
+            host = (self.headers.get("Host") or "").partition(":")[0]  # Without a port on port 80.
             if host not in (HOST, "localhost"):
                 self.send_error(HTTPStatus.FORBIDDEN)
                 return
@@ -133,5 +133,8 @@ def _handler(ui: Path, trace: Path) -> type[BaseHTTPRequestHandler]:
 def _file_of(path: str, ui: Path, trace: Path) -> Path | None:
     if path == TRACE:
         return trace
-    file = (ui / (path.lstrip("/") or "index.html")).resolve()
-    return file if file.is_relative_to(ui) and file.is_file() else None
+    try:
+        file = (ui / (path.lstrip("/") or "index.html")).resolve()
+        return file if file.is_relative_to(ui) and file.is_file() else None
+    except (OSError, ValueError):  # No name of a file: too long, or with a zero byte.
+        return None

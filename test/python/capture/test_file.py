@@ -105,6 +105,14 @@ def test_write_keeps_compilations_apart_that_differ_only_in_facts(tmp_path: Path
     assert capture.notes == ["x.kpf: 2 launches of matmul_kernel were not kept (launches-per-kernel, 1)"]
 
 
+def test_facts_that_are_not_utf8_come_back(tmp_path: Path) -> None:
+    """The name of a file or an argument of a process may be any bytes."""
+    path = tmp_path / "x.kpf"
+    with CaptureWriter(path, process()) as writer:
+        writer.add_kernel(one_launch()[0], {"file": "/src/\udcff \\ ä.py"})
+    assert Capture.open(path).kernels[0].facts == {"file": "/src/\udcff \\ ä.py"}
+
+
 def test_write_refuses_a_buffer_of_another_size(tmp_path: Path) -> None:
     text, _, data = one_launch()
     with CaptureWriter(tmp_path / "x.kpf", process()) as writer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -140,3 +141,11 @@ def test_parse_names_the_field_that_is_wrong(name: str) -> None:
     assert error.found
     assert error.expected
     assert error.fix
+
+
+def test_parse_replaces_what_is_no_unicode() -> None:
+    """JSON can spell half of a surrogate pair; no table nor export can hold it."""
+    plain = matmul_plan(CaptureShape()).layout(strategy="saturate", words_per_warp=512).text
+    text = plain.replace("/src/kernel.py", r"/src/\udcff.py")
+    text = re.sub(r'"hash":\d+', f'"hash":{layout_hash(text)}', text, count=1)
+    assert {region.file for region in parse_layout(text).regions} == {"/src/?.py"}

@@ -126,3 +126,9 @@ def test_capture_without_a_launch_is_an_empty_profile(tmp_path: Path) -> None:
     out = io.BytesIO()
     pprof.write([kperfir.load(path)], out)
     assert read(out.getvalue())[1] == {}
+
+
+def test_names_that_are_not_utf8_are_exported(tmp_path: Path) -> None:
+    profile = pprof._Profile()
+    profile.location("k", "/src/\udcff.py", 1)
+    assert "/src/?.py" in profile_class().FromString(profile.serialised()).string_table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,12 @@ def test_digest_fits_however_much_there_is_to_say(tmp_path: Path, words: str, mo
     assert told >= 1
     assert f"{30 - told} more findings" in text
     assert "records were dropped" in text
+
+
+def test_digest_of_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    capture = Path(os.fsdecode(os.fsencode(tmp_path) + b"/x\xff.kpf"))
+    write_matmul_capture(capture)
+    assert len(digest(build(kperfir.load(capture), Request())).encode(errors="replace")) <= MOST_BYTES
 
 
 def test_two_forms_at_once_are_refused(tmp_path: Path) -> None:

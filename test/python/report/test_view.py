@@ -73,9 +73,14 @@ def test_server_hands_out_the_trace_and_the_ui_only(tmp_path: Path) -> None:
             "//etc/passwd",
             "/nothing",
             "/v",
+            "/%00",
+            f"/{'x' * 300}",
         ):
             assert get(address, path)[0] == 404
         assert get(address, "/trace", host="evil.example:80")[0] == 403
+        assert get(address, "/trace", host="evil.example")[0] == 403
+        for host in (HOST, "localhost", "localhost:80"):  # Browsers leave out port 80.
+            assert get(address, "/trace", host=host)[0] == 200
 
 
 def test_what_is_missing_is_named(
