@@ -79,15 +79,16 @@ def critical_steps(spans: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
 def _walk(spans: pd.DataFrame, flows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     steps: list[tuple[object, ...]] = []
     slacks: list[tuple[object, ...]] = []
-    flights = dict(iter(flows.groupby(["launch", "cta"], sort=False)))
     none = flows.iloc[:0]
     for launch, of_launch in spans.groupby("launch", sort=True):
         kernel = str(of_launch["kernel"].iloc[0])
-        by_cta = dict(iter(of_launch.groupby("cta", sort=False)))
         chain = _chain_of_ctas(of_launch)
+        by_cta = dict(iter(of_launch[of_launch["cta"].isin(chain)].groupby("cta", sort=False)))
+        on_chain = flows[(flows["launch"] == launch) & flows["cta"].isin(chain)]
+        flights = dict(iter(on_chain.groupby("cta", sort=False)))
         for earlier, cta in zip([None, *chain], chain, strict=False):
             pieces = cut(by_cta[cta])
-            edges = dependencies(pieces, flights.get((launch, cta), none))
+            edges = dependencies(pieces, flights.get(cta, none))
             place = (launch, kernel, cta)
             if earlier is not None:
                 steps.append(_gap(place, by_cta[cta], by_cta[earlier]))

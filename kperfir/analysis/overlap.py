@@ -45,6 +45,7 @@ def overlap_matrix(spans: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
         ``kernel, activity``; ``cycles``, of the activity over all CTAs; ``alone``; then a column per activity with
         share(row, column). NaN where a kernel lacks the activity of the column.
     """
+    spans = spans[["launch", "kernel", "cta", "region", "kind", "start_cycles", "end_cycles"]]
     parts = []
     for kernel, own in spans.groupby("kernel", observed=True, sort=False):
         leaves = own[~own["kind"].isin(FRAMES)]
@@ -59,7 +60,8 @@ def overlap_matrix(spans: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_kernel(kernel: str, leaves: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
-    kinds = [str(kind) for kind in dict.fromkeys(leaves.sort_values("region", kind="stable")["kind"])]
+    regions = leaves[["region", "kind"]].drop_duplicates().sort_values("region", kind="stable")
+    kinds = [str(kind) for kind in dict.fromkeys(regions["kind"])]
     flying = [f"{kind}{IN_FLIGHT}" for kind in dict.fromkeys(flows["kind"].astype(str))]
     names = [*kinds, *flying, *([WAITING] if any(kind in WAIT_KINDS for kind in kinds) else [])]
     sets = _activities(leaves, flows)
