@@ -44,6 +44,21 @@ def matching_kernels(names: Iterable[str], pattern: str) -> list[str]:
     return chosen
 
 
+def require_other_file(out: Path | None, inputs: Iterable[Path]) -> None:
+    """Refuse to write over what is read.
+
+    Raises:
+        UsageError: ``same-file``.
+    """
+    if out is None or not out.exists():
+        return
+    for path in inputs:
+        if path.exists() and out.samefile(path):
+            raise UsageError(
+                "same-file", what="the output would replace the input", where=str(out), fix="write another file"
+            )
+
+
 def print_notes(timelines: Sequence[Timeline], more: Sequence[str] = ()) -> None:
     """Say on stderr what a reader of the data has to know."""
     for note in dict.fromkeys([*more, *(note for timeline in timelines for note in timeline.notes)]):

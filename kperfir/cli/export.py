@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kperfir.cli.captures import exit_code, files_argument, print_notes
+from kperfir.cli.captures import exit_code, files_argument, print_notes, require_other_file
 from kperfir.export import FORMATS
 
 
@@ -33,6 +33,7 @@ def command(files: tuple[Path, ...], out: Path | None, format_name: str | None) 
         raise click.UsageError("give -o OUT, or --format for an export to stdout")
     # Before the captures are read, which may take long.
     format_name = format_name or format_of(Path(out or ""))
+    require_other_file(out, files)
     distinct, repeats = without_repeats(files)
     timelines = [load(file) for file in distinct]
     if out is None:

@@ -74,6 +74,9 @@ def kperfir() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Errors are printed, never raised."""
+    for name in ("stdout", "stderr"):  # Whoever started us may have closed them.
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # Bars and dots are not worth an error where they cannot be shown.
     try:

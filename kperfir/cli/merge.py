@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kperfir.cli.captures import exit_code, files_argument, print_notes
+from kperfir.cli.captures import exit_code, files_argument, print_notes, require_other_file
 from kperfir.errors import UsageError
 from kperfir.export.merge import ALIGN
 
@@ -40,6 +40,7 @@ def command(files: tuple[Path, ...], out: Path, align: str) -> int:
             "bad-option", where="--out", found=str(out), expected=" or ".join(f".{known}" for known in FORMATS),
             fix="choose such a name: the other formats have no time axis",
         )  # fmt: skip
+    require_other_file(out, files)
     distinct, repeats = without_repeats(files)
     timelines = merge([load(file) for file in distinct], align)
     write_file(timelines, out, name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kperfir.analysis.registry import ANALYSES
-from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes
+from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes, require_other_file
 from kperfir.cli.table import Column, bar, console, count, counted, percent, print_table
 from kperfir.errors import UsageError
 from kperfir.report.model import SORTS
@@ -51,6 +51,7 @@ def command(
 
     if as_json + as_digest + bool(page) > 1:
         raise click.UsageError("give one of --json, --for-agent and --html")
+    require_other_file(page, files)
     timeline = load(*files)
     kernels = _chosen_kernels(timeline, pattern)
     if analysis:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from kperfir.cli.captures import require_other_file
+
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT.kpf", help="File to write, or its folder.")
@@ -26,5 +28,7 @@ def command(script: tuple[str, ...], *, cuda_as_cpu: bool, **settings: Any) -> i
     from kperfir.config import resolve
     from kperfir.runtime.run import run_script
 
+    if isinstance(settings.get("out"), Path):
+        require_other_file(settings["out"], [Path(script[0])])
     options = resolve(active=True, **settings)
     return run_script(list(script), options, cuda_as_cpu=cuda_as_cpu)

@@ -11,7 +11,7 @@ import click
 from rich.text import Text
 
 from kperfir.cli.table import console, percent
-from kperfir.errors import UsageError
+from kperfir.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,13 @@ def command(
     check_script(list(script), "kperfir whatif")
     request = Request(list(script), dict(map(_setting, changes)), pattern, cuda_as_cpu)
     if out:
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CaptureError(
+                "write-failed", where=str(out), found=error.strerror or str(error), expected="a folder for captures",
+                fix="name another one (-o)",
+            ) from None  # fmt: skip
         outcomes = what_if(request, out)
     else:
         with tempfile.TemporaryDirectory(prefix="kperfir-whatif-") as folder:

@@ -12,6 +12,9 @@ from typing import Any
 MOST_BYTES = 2000
 _LONGEST = 200  # Characters of one text of a finding.
 _NAME = 60
+_NOTES = 3
+# Notes that the lines above say, or that nobody needs who reads no nanoseconds.
+_SAID_ELSEWHERE = ("simulated:", "times in ns")
 
 
 def digest(report: dict[str, Any]) -> str:
@@ -22,8 +25,11 @@ def digest(report: dict[str, Any]) -> str:
     files = ", ".join(Path(file).name for file in report["files"])
     simulated = any(launch["simulated"] for kernel in kernels for launch in kernel["launches"])
     where = "a simulated GPU's model of time" if simulated else "a GPU"
-    lines.add(_cut(f"kperfir report of {files}, recorded on {where}.", _LONGEST))
+    recorded = f"recorded on {where}" if kernels else "in which no launch was recorded"
+    lines.add(_cut(f"kperfir report of {files}, {recorded}.", _LONGEST))
     lines.add(f"Caution: {report['caution']}.")
+    for note in [note for note in report["notes"] if not note.startswith(_SAID_ELSEWHERE)][:_NOTES]:
+        lines.add(_cut(f"Caution: {note}.", _LONGEST))
     if report["dropped"]:
         lines.add(f"Caution: {report['dropped']} records were dropped; figures are of what is left.")
     findings = [finding for kernel in kernels for finding in kernel["findings"]]
@@ -33,13 +39,16 @@ def digest(report: dict[str, Any]) -> str:
         if not lines.add_all(_finding(number, finding)):
             break
         told += 1
-    if not findings:
+    if kernels and not findings:
         lines.add("No rule of the advisor applies.")
+    shown = 0
     for kernel in kernels:
         if not lines.add_all(_kernel(kernel)):
             break
-    left = len(findings) - told
+        shown += 1
+    left, hidden = len(findings) - told, len(kernels) - shown
     more = f"{_counted(left, 'more finding', 'more findings')}: kperfir advise. " if left else ""
+    more += f"{_counted(hidden, 'more kernel', 'more kernels')}. " if hidden else ""
     return "\n".join([*lines.listed, f"{more}All figures: kperfir report --json."]) + "\n"
 
 
@@ -83,12 +92,13 @@ def _kernel(kernel: dict[str, Any]) -> list[str]:
     (all_warps,) = kernel["waits"]["kernel"] or [None]
     wait = all_warps["wait_cycles"] / all_warps["cycles"] if all_warps and all_warps["cycles"] else 0.0
     launches = kernel["launches"]
-    ctas = sum(launch["ctas_recorded"] for launch in launches)
+    ctas, total = (sum(launch[key] for launch in launches) for key in ("ctas_recorded", "ctas_total"))
+    of_all = "" if ctas == total else f" of {total}"
     rows = sorted(kernel["rows"], key=lambda row: -row["self_cycles"])[:4]
     parts = [f"{_cut(row['name'], _NAME)} {row['self_share'] or 0:.1%}" for row in rows]
     return [
         f"{_cut(kernel['kernel'], _NAME)}: {_counted(len(launches), 'launch', 'launches')},"
-        f" {_counted(ctas, 'CTA', 'CTAs')}, warps wait {wait:.1%} of the time;"
+        f" {_counted(ctas, 'CTA', 'CTAs')}{of_all}, warps wait {wait:.1%} of the time;"
         f" most self time: {', '.join(parts)}"
     ]
 

@@ -151,3 +151,18 @@ def test_digest_of_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
 
 def test_two_forms_at_once_are_refused(tmp_path: Path) -> None:
     assert main(["report", str(tmp_path / "x.kpf"), "--json", "--for-agent"]) == 2
+
+
+def test_digest_says_what_is_not_there(tmp_path: Path) -> None:
+    capture = tmp_path / "x.kpf"
+    write_matmul_capture(capture)
+    report = build(kperfir.load(capture), Request())
+    (kernel,) = report["kernels"]
+    for launch in kernel["launches"]:
+        launch["ctas_total"] = 1000
+    note = "launch 0 of matmul_kernel: 8 of 1000 CTAs were recorded"
+    text = digest(report | {"notes": ["simulated: x", note], "kernels": [kernel] * 40})
+    assert f"Caution: {note}." in text
+    assert "CTAs of 1000" in text
+    assert f"{40 - text.count('warps wait')} more kernels" in text
+    assert "no launch was recorded" in digest(report | {"kernels": []})
