@@ -186,7 +186,7 @@ class Options:
     launches: int = _setting("LAUNCHES", 16, _count, "launches kept per kernel; later ones are counted")
     file_bytes: int = _setting("FILE_BYTES", 256 << 20, _bytes, "size of the file past which launches are counted only")
     launch_bytes: int = _setting(
-        "LAUNCH_BYTES", 256 << 20, _bytes, "bytes that a launch may record into; CTAs past them are left out, with 0 all"
+        "LAUNCH_BYTES", 256 << 20, _bytes, "bytes a launch may record into; CTAs past them are left out, with 0 all"
     )
     simt_chip: str = _setting("SIMT_CHIP", "a100", str, "chip that is modelled: a name, sm_80, sm_90 or a JSON file")
     simt_threads: int = _setting("SIMT_THREADS", 0, _count, "host threads of the SIMT device; 0 is one per CPU")
