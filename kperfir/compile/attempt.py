@@ -71,7 +71,7 @@ class Output:
 @contextlib.contextmanager
 def hold_output() -> Iterator[Output]:
     """Hold output back and let it go afterwards, unless it was dropped. Of concurrent attempts only one does so."""
-    with tempfile.TemporaryFile() as file:
+    with os.fdopen(os.memfd_create("kperfir-output"), "w+b", buffering=0) as file:
         output = Output(file)
         if not _capturing.acquire(blocking=False):
             yield output
