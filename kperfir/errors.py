@@ -28,6 +28,8 @@ WHAT: dict[str, str] = {
     # Device buffer
     "size-mismatch": "the profile buffer and its layout disagree in size",
     "corrupt-buffer": "a profile buffer cannot be decoded",
+    "no-records": "a launch left no records",
+    "no-room": "there is no memory for the records of a launch",
     # .kpf file
     "not-a-kpf-file": "the file is not a kperfir capture",
     "newer-format": "the capture was written by a newer kperfir",

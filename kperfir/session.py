@@ -73,6 +73,7 @@ class Profile:
         """Return the timeline of what was captured; the same as `kperfir.load(p.path)`."""
         from kperfir.timeline import load
 
+        self._recorder.settle()
         return load(self.path)
 
 

@@ -17,7 +17,8 @@ from kperfir.bundle.execute import OK
 from kperfir.bundle.manifest import read_bundle
 from kperfir.capture.writer import CaptureWriter, LaunchInfo, ProcessInfo, writer_version
 from kperfir.errors import BundleError
-from kperfir.runtime.launch import Kernel, without_padding
+from kperfir.runtime.buffer import without_padding
+from kperfir.runtime.launch import Kernel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -91,6 +91,19 @@ class LaunchInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Ticket:
+    """A launch that is numbered when it is made and written when its records have come.
+
+    Attributes:
+        launch: Its number among all launches of the file.
+        kernel_launch: Its number among those of its kernel.
+    """
+
+    launch: int
+    kernel_launch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Whether a launch is in the file; `reason` says why it is not."""
 
@@ -123,6 +136,7 @@ class CaptureWriter:
         self._layouts: list[BufferLayout] = []
         self._kernel_ids: dict[tuple[str, str], int] = {}
         self._kept: Counter[int] = Counter()
+        self._awaited: Counter[int] = Counter()
         self._seen: Counter[int] = Counter()
         self._skipped: Counter[tuple[int, str]] = Counter()
         self._uninstrumented: Counter[tuple[str, str]] = Counter()
@@ -151,14 +165,23 @@ class CaptureWriter:
             self._kernel_ids[key] = kernel
             return kernel
 
-    def wants(self, kernel: int) -> bool:
-        """False if the next launch of `kernel` is sure to be skipped: then its buffer need not be read back."""
-        return self._kept[kernel] < self.bounds.launches_per_kernel and self._room() > 0
+    def reserve(self, kernel: int) -> Ticket | None:
+        """Number the next launch of `kernel`; `add_launch` or `skip` gets the ticket once its records have come.
 
-    def skip(self, kernel: int, reason: str = "") -> Outcome:
+        None if it is sure to be skipped: then its buffer need not be read back.
+        """
+        with self._lock:
+            if self._bound_reached(kernel, None):
+                return None
+            ticket = self._next(kernel)
+            self._seen[kernel] += 1
+            self._awaited[kernel] += 1
+            return ticket
+
+    def skip(self, kernel: int, reason: str = "", ticket: Ticket | None = None) -> Outcome:
         """Count a launch of `kernel` that is not kept; `reason` defaults to the bound that it would exceed."""
         with self._lock:
-            return self._skip(kernel, reason or self._bound_reached(kernel) or "not-wanted")
+            return self._skip(kernel, reason or self._bound_reached(kernel, ticket) or "not-wanted", ticket)
 
     def miss(self, name: str, why: str) -> None:
         """Count a launch of kernel `name`, which has no layout because it could not be instrumented: `why`."""
@@ -166,36 +189,41 @@ class CaptureWriter:
             self._uninstrumented[name, why] += 1
             self._append_counts_now_and_then()
 
-    def add_launch(self, kernel: int, launch: LaunchInfo, data: NDArray[np.uint8] | bytes | memoryview) -> Outcome:
+    def add_launch(
+        self,
+        kernel: int,
+        launch: LaunchInfo,
+        data: NDArray[np.uint8] | bytes | memoryview,
+        ticket: Ticket | None = None,
+    ) -> Outcome:
         """Keep one launch, if the bounds allow.
 
         Args:
             kernel: As `add_kernel` returned it.
             launch: Facts of the launch.
             data: The whole buffer as read back, `cta_bytes` for each CTA that has room.
+            ticket: What `reserve` returned for it, if it was asked.
 
         Raises:
             CaptureError: ``size-mismatch``; ``write-failed``: nothing of this launch is in the file then.
         """
         with self._lock:
-            reason = self._bound_reached(kernel)
+            reason = self._bound_reached(kernel, ticket)
             if reason:
-                return self._skip(kernel, reason)
-            layout = self._layouts[kernel]
-            ids, rows = _recorded_ctas(layout, launch, data)
+                return self._skip(kernel, reason, ticket)
+            ids, rows = _recorded_ctas(self._layouts[kernel], launch, data)
             blob = _deflate(ids, rows, self._room())
             if blob is None:
-                return self._skip(kernel, OVER_FILE_BYTES)
+                return self._skip(kernel, OVER_FILE_BYTES, ticket)
             meta = {
                 **asdict(launch),
+                **asdict(ticket or self._next(kernel)),
                 "kernel": kernel,
-                "launch": self._seen.total(),
-                "kernel_launch": self._seen[kernel],
                 "ctas": len(ids),
                 "encoding": kpf.DEFLATE,
             }
             self._append(kpf.LAUNCH, meta, blob)
-            self._seen[kernel] += 1
+            self._settle(kernel, ticket)
             self._kept[kernel] += 1
             return Outcome(kept=True)
 
@@ -226,13 +254,22 @@ class CaptureWriter:
     def _room(self) -> int:
         return self.bounds.file_bytes - self._bytes - _RESERVED_BYTES
 
-    def _bound_reached(self, kernel: int) -> str:
-        if self._kept[kernel] >= self.bounds.launches_per_kernel:
+    def _bound_reached(self, kernel: int, ticket: Ticket | None) -> str:
+        others = self._kept[kernel] + self._awaited[kernel] - (ticket is not None)
+        if others >= self.bounds.launches_per_kernel:
             return OVER_LAUNCHES
         return OVER_FILE_BYTES if self._room() <= 0 else ""
 
-    def _skip(self, kernel: int, reason: str) -> Outcome:
-        self._seen[kernel] += 1
+    def _next(self, kernel: int) -> Ticket:
+        return Ticket(self._seen.total(), self._seen[kernel])
+
+    def _settle(self, kernel: int, ticket: Ticket | None) -> None:
+        """Count a launch that needs no more attention; one with a ticket was counted when it was numbered."""
+        counts, change = (self._seen, 1) if ticket is None else (self._awaited, -1)
+        counts[kernel] += change
+
+    def _skip(self, kernel: int, reason: str, ticket: Ticket | None) -> Outcome:
+        self._settle(kernel, ticket)
         self._skipped[kernel, reason] += 1
         self._append_counts_now_and_then()
         return Outcome(kept=False, reason=reason)

@@ -14,14 +14,23 @@ if TYPE_CHECKING:
 
 
 class ProfileBuffer(Protocol):
-    """A zeroed run of device memory that kernels write records into."""
+    """A zeroed run of device memory that one launch writes records into."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size; 0 once it takes no memory of its own any more."""
+        ...
 
     def data_ptr(self) -> int:
-        """Return its device address."""
+        """Return its device address, before `begin_read`."""
+        ...
+
+    def begin_read(self) -> None:
+        """Begin to bring its bytes to the host, behind the launch; waits for nothing."""
         ...
 
     def read(self) -> NDArray[np.uint8]:
-        """Return its bytes on the host."""
+        """Return its bytes on the host; waits for what `begin_read` has begun. May be called by another thread."""
         ...
 
 
@@ -29,13 +38,10 @@ class ProfileDevice(Protocol):
     """A device that kernels can be profiled on."""
 
     simulated: bool
+    asynchronous: bool  # Launches may still run when they return.
 
-    def allocate_zeroed(self, size: int, alignment: int) -> ProfileBuffer:
-        """Return a zeroed buffer of `size` bytes at a multiple of `alignment`."""
-        ...
-
-    def synchronize(self) -> None:
-        """Wait until all launches are complete."""
+    def allocate_zeroed(self, size: int, alignment: int, stream: int) -> ProfileBuffer:
+        """Return a buffer of `size` bytes at a multiple of `alignment`, zero when a launch on `stream` begins."""
         ...
 
     def is_capturing(self, stream: int) -> bool:
@@ -52,7 +58,10 @@ class ProfileDevice(Protocol):
 
 
 class HostBuffer:
-    """A zeroed buffer in host memory. Pages that are never written cost nothing."""
+    """A zeroed buffer in host memory, for launches that are complete when they return.
+
+    Pages that are never written cost nothing.
+    """
 
     def __init__(self, size: int, alignment: int) -> None:
         import numpy as np
@@ -69,6 +78,9 @@ class HostBuffer:
     def data_ptr(self) -> int:
         """Return its address."""
         return int(self._bytes.ctypes.data)
+
+    def begin_read(self) -> None:
+        """Do nothing: the bytes are on the host."""
 
     def read(self) -> NDArray[np.uint8]:
         """Return its bytes; not a copy."""

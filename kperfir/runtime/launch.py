@@ -10,25 +10,23 @@ import functools
 import json
 import math
 import sys
-import threading
 import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kperfir.compile.source_file import source_file
 from kperfir.config import EVERY
-from kperfir.errors import CaptureError, KPerfError
 from kperfir.runtime.benchmarking import BenchmarkWatch
+from kperfir.runtime.buffer import Nothing, Pending, ProfileAllocator
 from kperfir.runtime.patches import Patches
-from kperfir.runtime.room import RecordAddress, Room
+from kperfir.runtime.room import Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from kperfir.runtime.device import ProfileBuffer, ProfileDevice
+    from kperfir.capture.writer import Ticket
+    from kperfir.runtime.buffer import Records
+    from kperfir.runtime.device import ProfileDevice
 
 # Keys of Triton's metadata that kperfir.compile.triton_hook writes.
 LAYOUT_KEY = "kperf_layout"
@@ -55,7 +53,7 @@ class RawLaunch:
         grid: CTAs per dimension, those of clusters included.
         stream: Handle of the stream.
         room: The CTAs that could record.
-        data: Their profile buffer; shape ``(room.ctas * cta_bytes,)``, dtype uint8. Zero where one recorded nothing.
+        records: Their profile buffer.
         device: What the device says about itself (`ProfileDevice.describe`).
         timing: What the device says about the launch (`ProfileDevice.describe_last_launch`).
     """
@@ -64,7 +62,7 @@ class RawLaunch:
     grid: tuple[int, int, int]
     stream: int
     room: Room
-    data: NDArray[np.uint8]
+    records: Records
     device: dict[str, Any]
     timing: dict[str, Any]
 
@@ -77,8 +75,8 @@ class LaunchSink(Protocol):
         """Bytes that a launch may record into at most."""
         ...
 
-    def wants(self, kernel: Kernel) -> bool:
-        """Decide before a launch of an instrumented kernel whether its records are kept."""
+    def wants(self, kernel: Kernel) -> Ticket | None:
+        """Decide before a launch of an instrumented kernel whether its records are kept; `accept` or `fail` follows."""
         ...
 
     def pass_over(self, kernel: Kernel) -> None:
@@ -89,15 +87,15 @@ class LaunchSink(Protocol):
         """Hear of a launch that went into a CUDA graph, whose replays nobody hears of."""
         ...
 
-    def accept(self, launch: RawLaunch) -> None:
-        """Take the records of a launch that was wanted."""
+    def accept(self, launch: RawLaunch, ticket: Ticket) -> None:
+        """Take the records of a launch that was wanted, now or when it is complete."""
         ...
 
     def miss(self, kernel: Kernel) -> None:
         """Hear of a launch of a kernel that is not instrumented."""
         ...
 
-    def fail(self, kernel: Kernel, error: BaseException) -> None:
+    def fail(self, kernel: Kernel, error: BaseException, ticket: Ticket) -> None:
         """Hear that a launch that was wanted left no records."""
         ...
 
@@ -172,121 +170,40 @@ class LaunchCapture:
         elif active_profile_device().is_capturing(stream):
             self._launch_unrecorded(kernel, launch)  # Into a graph, which replays without Triton.
             sink.put_into_graph(kernel)
-        elif not sink.wants(kernel):
+        elif (ticket := sink.wants(kernel)) is None:
             self._launch_unrecorded(kernel, launch)
         else:
-            self._capture(sink, kernel, launch, (grid_x, grid_y, grid_z, stream))
+            self._capture(sink, ticket, kernel, launch, (grid_x, grid_y, grid_z, stream))
 
     def _launch_unrecorded(self, kernel: Kernel, launch: Callable[[], None]) -> None:
         """Launch, with no memory for records where the kernel would ask for some."""
-        self._allocator.expect(_Nothing() if kernel.layout else None)
+        self._allocator.expect(Nothing() if kernel.layout else None)
         try:
             launch()
         finally:
             self._allocator.expect(None)
 
     def _capture(
-        self, sink: LaunchSink, kernel: Kernel, launch: Callable[[], None], place: tuple[int, int, int, int]
-    ) -> None:
+        self, sink: LaunchSink, ticket: Ticket, kernel: Kernel, launch: Callable[[], None],
+        place: tuple[int, int, int, int],
+    ) -> None:  # fmt: skip
         grid = (place[0] * int(kernel.facts["num_ctas"]), *place[1:3])
         stride = int(kernel.facts["scratch_bytes"])
         selection = json.loads(kernel.layout).get("ctas", EVERY)
         room = Room.of(selection, math.prod(grid), stride, sink.launch_bytes)
-        pending = _Pending(active_profile_device(), room, stride)
+        device = active_profile_device()
+        pending = Pending(device, place[3], room, stride)
         self._allocator.expect(pending)
         try:
             launch()
         except BaseException as error:
-            sink.fail(kernel, error)
+            sink.fail(kernel, error, ticket)
             raise
         finally:
             self._allocator.expect(None)
-        try:
-            sink.accept(_read_back(kernel, grid, place[3], pending))
-        except KPerfError as error:  # The program's own result is there: a fault of ours must not take it away.
-            sink.fail(kernel, error)
-
-
-class _Request(Protocol):
-    """What to do when Triton asks for the profile buffer of a launch."""
-
-    def allocate(self, alignment: int) -> RecordAddress | None:
-        """Return what the kernel is launched with."""
-        ...
-
-
-class _Nothing:
-    """A launch that nobody keeps. Its kernel records nothing."""
-
-    def allocate(self, alignment: int) -> None:
-        """Return null."""
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A launch that is kept."""
-
-    device: ProfileDevice
-    room: Room
-    stride: int
-    buffer: ProfileBuffer | None = None
-    error: KPerfError | None = None
-
-    def allocate(self, alignment: int) -> RecordAddress | None:
-        """Return the address of the buffer; null where there is no memory for one: the launch itself must not fail."""
-        nbytes = self.room.ctas * self.stride
-        try:
-            if self.room.wanted and not nbytes:
-                raise MemoryError(f"{self.stride} bytes per CTA are more than a launch may have")
-            self.buffer = self.device.allocate_zeroed(nbytes, alignment)
-        except Exception as error:  # Whatever the device's library raises.
-            self.error = CaptureError(
-                "no-room", where="the profile buffer of a launch",
-                found=(str(error) or type(error).__name__).splitlines()[0],
-                expected=f"memory for {nbytes or self.stride} bytes",
-                fix="set a bound that fits (TRITON_KPERF_LAUNCH_BYTES), or record fewer CTAs (TRITON_KPERF_CTAS)",
-            )  # fmt: skip
-            return None
-        return RecordAddress.of(self.buffer, self.room, self.stride)
-
-
-class ProfileAllocator:
-    """Stands in Triton's one slot for a profile allocator, and passes on what is not for us."""
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-        self._previous: Any = None
-
-    def __call__(self, size: int, alignment: int, stream: int | None) -> Any:
-        """Allocate, as Triton asks."""
-        request: _Request | None = getattr(self._local, "request", None)
-        if request is not None:
-            return request.allocate(alignment)
-        from triton.runtime import _allocation
-
-        if self._previous is None or isinstance(self._previous, _allocation.NullAllocator):
-            return _active_driver().allocate_default_profile_scratch(size, alignment, stream)
-        return self._previous(size, alignment, stream)
-
-    def expect(self, request: _Request | None) -> None:
-        """Give the next allocation of this thread to `request`; None ends that."""
-        from triton.runtime import _allocation
-
-        slot = _allocation._profile_allocator
-        if request is not None and slot.get() is not self:
-            self._previous = slot.get()  # Somebody may have set another one since: theirs stays reachable.
-            slot.set(self)
-        self._local.request = request
-
-    def uninstall(self) -> None:
-        """Put back the allocator that was there."""
-        if self._previous is None:
-            return
-        from triton.runtime import _allocation
-
-        if _allocation._profile_allocator.get() is self:
-            _allocation._profile_allocator.set(self._previous)
-        self._previous = None
+        timing = device.describe_last_launch()
+        records = pending.begin_read(kernel, timing.get("untimed_ctas"))
+        sink.accept(RawLaunch(kernel, grid, place[3], room, records, device.describe(), timing), ticket)
 
 
 def describe_kernel(source: Any, metadata: Any) -> Kernel:
@@ -332,52 +249,6 @@ def profile_device_of(driver: Any) -> ProfileDevice:
 
         device = TorchDevice(driver)
     return device
-
-
-def _read_back(kernel: Kernel, grid: tuple[int, int, int], stream: int, pending: _Pending) -> RawLaunch:
-    device = pending.device
-    device.synchronize()
-    if pending.error is not None:
-        raise pending.error
-    data = without_padding(kernel, pending.room.ctas, None if pending.buffer is None else pending.buffer.read())
-    timing = device.describe_last_launch()
-    data = _without_untimed(data, pending.room, timing.get("untimed_ctas"))
-    return RawLaunch(kernel, grid, stream, pending.room, data, device.describe(), timing)
-
-
-def _without_untimed(data: NDArray[np.uint8], room: Room, untimed: list[int] | None) -> NDArray[np.uint8]:
-    """Return the buffer without the records of CTAs that a device has run without time: their clocks tell nothing."""
-    if untimed is None or not room.ctas:
-        return data
-    first, last = (min(max(cta - room.first, 0), room.ctas) for cta in untimed)
-    timed = data.copy().reshape(room.ctas, -1)
-    timed[first:last] = 0
-    return timed.reshape(-1)
-
-
-def without_padding(kernel: Kernel, ctas: int, data: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
-    """Return the bytes of all CTAs, of which the device's buffer may hold more, to align each.
-
-    Args:
-        kernel: What was launched.
-        ctas: CTAs that have room.
-        data: The buffer; None if nobody asked for one.
-
-    Raises:
-        CaptureError: ``size-mismatch``.
-    """
-    stride, cta_bytes = int(kernel.facts["scratch_bytes"]), int(json.loads(kernel.layout)["cta_bytes"])
-    if data is None or not cta_bytes <= stride < cta_bytes + int(kernel.facts["scratch_align"]):
-        raise CaptureError(
-            "size-mismatch", where=f"kernel {kernel.name}", found=f"{stride} bytes of profile buffer per CTA",
-            expected=f"{cta_bytes}", fix="switch off other profilers that instrument kernels, such as Proton",
-        )  # fmt: skip
-    if data.nbytes != ctas * stride:
-        raise CaptureError(
-            "size-mismatch", where=f"kernel {kernel.name}", found=f"a profile buffer of {data.nbytes} bytes",
-            expected=f"{ctas} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
-        )  # fmt: skip
-    return data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ that is profiled, so faults become warnings and counts.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import socket
 import sys
@@ -19,11 +20,15 @@ from typing import TYPE_CHECKING
 from kperfir.compile.refusal import announce
 from kperfir.config import OWNER_VARIABLE
 from kperfir.errors import CaptureError, DeviceError, KPerfError, warn
+from kperfir.runtime.drain import Drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kperfir.capture.writer import CaptureWriter
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kperfir.capture.writer import CaptureWriter, Ticket
     from kperfir.config import Options
     from kperfir.runtime.launch import Kernel, RawLaunch
 
@@ -130,6 +135,7 @@ class Recorder:
         self._reset()
 
     def _reset(self) -> None:
+        self._drain = Drain(self.options.launch_bytes)
         self._writer: CaptureWriter | None = None
         self._path: Path | None = None
         self._simulated = False
@@ -176,23 +182,15 @@ class Recorder:
     @property
     def summary(self) -> Summary:
         """What has been done so far."""
+        self.settle()
         with self._lock:
-            path = self._path if self._writer is not None else None
-            return Summary(
-                path,
-                dict(self._kept),
-                dict(self._skipped),
-                dict(self._reasons),
-                self._simulated,
-                tuple(self._unmatched),
-                self.options.kernels,
-            )
+            return self._so_far()
 
-    def wants(self, kernel: Kernel) -> bool:
+    def wants(self, kernel: Kernel) -> Ticket | None:
         """Decide whether the records of the next launch of `kernel` are kept."""
         with self._lock:
             if self._closed:
-                return False
+                return None
             try:
                 writer = self._open_writer()
                 number = writer.add_kernel(kernel.layout, kernel.facts)
@@ -200,14 +198,14 @@ class Recorder:
                     writer.skip(number, AUTOTUNING)
                 early = self._launched[kernel.name] < self.options.first_launch
                 self._launched[kernel.name] += 1
-                if not early and writer.wants(number):
-                    return True
+                if not early and (ticket := writer.reserve(number)) is not None:
+                    return ticket
                 reason = writer.skip(number, BEFORE_WINDOW if early else "").reason
             except KPerfError as error:
                 self.fail(kernel, error)
-                return False
+                return None
             self._skipped[kernel.name, reason] += 1
-            return False
+            return None
 
     def pass_over(self, kernel: Kernel) -> None:
         """Note a launch that the autotuner made to measure a configuration."""
@@ -233,8 +231,21 @@ class Recorder:
                 "Launch it without the graph too, such as in the warm-up, to see it",
             )
 
-    def accept(self, launch: RawLaunch) -> None:
-        """Write the records of a launch."""
+    def accept(self, launch: RawLaunch, ticket: Ticket) -> None:
+        """Write the records of a launch: now if it is complete, else in the thread of the drain."""
+        task = functools.partial(self._take, launch, ticket)
+        if launch.records.pending_bytes:
+            self._drain.submit(launch.records.pending_bytes, task)
+        else:
+            task()
+
+    def _take(self, launch: RawLaunch, ticket: Ticket) -> None:
+        try:
+            self._write(launch, launch.records.read(), ticket)
+        except KPerfError as error:  # The program's own result is there: a fault of ours must not take it away.
+            self.fail(launch.kernel, error, ticket)
+
+    def _write(self, launch: RawLaunch, data: NDArray[np.uint8], ticket: Ticket) -> None:
         from kperfir.capture.writer import LaunchInfo
 
         timing, name = launch.timing, launch.kernel.name
@@ -250,11 +261,15 @@ class Recorder:
         with self._lock:
             writer = self._open_writer()
             number = writer.add_kernel(launch.kernel.layout, launch.kernel.facts)
-            outcome = writer.add_launch(number, info, launch.data)
+            outcome = writer.add_launch(number, info, data, ticket)
             if outcome.kept:
                 self._kept[name] += 1
             else:
                 self._skipped[name, outcome.reason] += 1
+
+    def settle(self) -> None:
+        """Wait until the launches so far are complete and in the file."""
+        self._drain.wait()
 
     def miss(self, kernel: Kernel) -> None:
         """Note a launch of a kernel without instrumentation, and warn once if it was to have any."""
@@ -282,20 +297,21 @@ class Recorder:
                     "it should call the hook that it found there",
                 )
 
-    def fail(self, kernel: Kernel, error: BaseException) -> None:
+    def fail(self, kernel: Kernel, error: BaseException, ticket: Ticket | None = None) -> None:
         """Note a launch whose records are lost."""
         with self._lock:
             self._skipped[kernel.name, FAILED] += 1
             if self._writer is not None:
                 with contextlib.suppress(KPerfError):  # The file may be what failed.
-                    self._writer.skip(self._writer.add_kernel(kernel.layout, kernel.facts), FAILED)
+                    self._writer.skip(self._writer.add_kernel(kernel.layout, kernel.facts), FAILED, ticket)
             if isinstance(error, KPerfError) and not isinstance(error, DeviceError):  # The program gets all others.
                 self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
     def close(self) -> Summary:
         """End the file and return what is in it. Without a launch of a kernel to be recorded there is no file."""
+        self._drain.close()
         with self._lock:
-            summary = self.summary
+            summary = self._so_far()
             self._closed = True
             if self._writer is not None:
                 self._writer.close()
@@ -319,6 +335,17 @@ class Recorder:
         self._reset()
         if inherited is not None:
             inherited.close()
+
+    def _so_far(self) -> Summary:
+        return Summary(
+            self._path if self._writer is not None else None,
+            dict(self._kept),
+            dict(self._skipped),
+            dict(self._reasons),
+            self._simulated,
+            tuple(self._unmatched),
+            self.options.kernels,
+        )
 
     def _is_to_be_recorded(self, kernel: Kernel) -> bool:
         return self.options.selects(kernel.name, kernel.facts.get("file", ""))

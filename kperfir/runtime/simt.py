@@ -267,13 +267,11 @@ class SimtDriver:
         return self
 
     simulated = True
+    asynchronous = False
 
-    def allocate_zeroed(self, size: int, alignment: int) -> HostBuffer:
+    def allocate_zeroed(self, size: int, alignment: int, stream: int) -> HostBuffer:
         """Return a zeroed buffer for records."""
         return HostBuffer(size, alignment)
-
-    def synchronize(self) -> None:
-        """Do nothing: launches are complete when they return."""
 
     def is_capturing(self, stream: int) -> bool:
         """Return what the driver's utilities say."""

@@ -128,14 +128,32 @@ def test_write_counts_what_the_launch_bound_leaves_out(tmp_path: Path) -> None:
         kernel = writer.add_kernel(text)
         wanted = []
         for _ in range(7):
-            wanted.append(writer.wants(kernel))
-            outcome = writer.add_launch(kernel, launch, data) if wanted[-1] else writer.skip(kernel)
+            ticket = writer.reserve(kernel)
+            wanted.append(ticket is not None)
+            outcome = writer.add_launch(kernel, launch, data, ticket) if ticket else writer.skip(kernel)
         assert outcome == type(outcome)(kept=False, reason=OVER_LAUNCHES)
         assert wanted == [True, True, False, False, False, False, False]
     capture = Capture.open(tmp_path / "x.kpf")
     assert len(capture.launches) == 2
     assert capture.skipped == {(0, OVER_LAUNCHES): 5}
     assert capture.notes == ["x.kpf: 5 launches of matmul_kernel were not kept (launches-per-kernel, 2)"]
+
+
+def test_launches_are_numbered_when_they_are_made_not_when_their_records_come(tmp_path: Path) -> None:
+    text, launch, data = one_launch()
+    path = tmp_path / "x.kpf"
+    with CaptureWriter(path, process(), kpf.Bounds(launches_per_kernel=2)) as writer:
+        kernel = writer.add_kernel(text)
+        first, second = writer.reserve(kernel), writer.reserve(kernel)
+        assert writer.reserve(kernel) is None  # Two are awaited.
+        assert writer.add_launch(kernel, launch, data).reason == OVER_LAUNCHES
+        assert writer.add_launch(kernel, launch, data, second).kept
+        assert not writer.skip(kernel, "failed", first).kept
+        third = writer.reserve(kernel)  # The first has failed: there is room for another one.
+        assert writer.add_launch(kernel, launch, data, third).kept
+    capture = Capture.open(path)
+    assert [(entry.launch, entry.kernel_launch) for entry in capture.launches] == [(1, 1), (3, 3)]
+    assert capture.skipped == {(0, OVER_LAUNCHES): 1, (0, "failed"): 1}
 
 
 def test_write_keeps_the_file_below_its_bound(tmp_path: Path) -> None:

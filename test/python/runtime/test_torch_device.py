@@ -1,44 +1,98 @@
-"""The adapter for Triton's own drivers, on torch's CPU in place of a GPU."""
+"""The adapter for Triton's own drivers, on a torch whose streams do their work when somebody waits for it."""
 
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kperfir.runtime import torch_device
 from kperfir.runtime.launch import profile_device_of
 from kperfir.runtime.torch_device import TorchDevice
+from support import lazy_torch
 
-torch = pytest.importorskip("torch")
 
-
-def driver(synchronised: list[str]) -> Any:
-    interface = SimpleNamespace(
-        synchronize=lambda: synchronised.append("synchronize"), get_device_name=lambda: "NVIDIA H200"
-    )
+def driver() -> Any:
     return SimpleNamespace(
-        get_active_torch_device=lambda: torch.device("cpu"),
-        get_device_interface=lambda: interface,
+        get_active_torch_device=lambda: "cuda:0",
+        get_device_interface=lambda: lazy_torch.cuda,
         get_current_device=lambda: 0,
         get_current_target=lambda: SimpleNamespace(backend="cuda", arch=90),
         utils=SimpleNamespace(get_device_properties=lambda device: {"sm_clock_rate": 1980000}),
     )
 
 
-def test_buffer_is_zeroed_aligned_and_complete_before_it_is_used() -> None:
-    synchronised: list[str] = []
-    buffer = TorchDevice(driver(synchronised)).allocate_zeroed(1000, 256)
+@pytest.fixture(autouse=True)
+def _lazy_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy_torch.install(monkeypatch)
+    torch_device._drain_stream.cache_clear()
+    torch_device._exchange_of.cache_clear()
+
+
+def test_nothing_waits_for_the_launch_until_its_records_are_read() -> None:
+    buffer = TorchDevice(driver()).allocate_zeroed(1000, 256, stream=7)
     assert buffer.data_ptr() % 256 == 0
-    assert buffer.read().tolist() == [0] * 1000
-    assert synchronised == ["synchronize"]
+    assert buffer.nbytes == 1000
+    kernel = lazy_torch.launch(7, buffer.data_ptr(), bytes(range(250)) * 4)
+    buffer.begin_read()
+    assert not kernel.done
+    assert buffer.read().tobytes() == bytes(range(250)) * 4
+    assert kernel.done
+
+
+def test_buffer_is_zero_for_the_launch_on_its_own_stream() -> None:
+    """The memory may be what a launch before has just written into: zeroing it is work of the stream."""
+    device = TorchDevice(driver())
+    buffer = device.allocate_zeroed(64, 32, stream=9)
+    other = lazy_torch.launch(8, buffer.data_ptr(), b"")
+    buffer.begin_read()
+    assert buffer.read().tobytes() == bytes(64)
+    assert not other.done, "streams do not wait for each other"
+
+
+def test_memory_of_the_gpu_is_kept_until_the_copy_is_done() -> None:
+    buffer = TorchDevice(driver()).allocate_zeroed(64, 32, stream=3)
+    address = buffer.data_ptr()
+    buffer.begin_read()
+    assert lazy_torch.streams_that_use(address) == {3, "drain"}
+
+
+def test_failed_launch_is_said_when_its_records_are_read() -> None:
+    buffer = TorchDevice(driver()).allocate_zeroed(64, 32, stream=3)
+    lazy_torch.launch(3, 0, b"", error=RuntimeError("CUDA error: an illegal memory access was encountered"))
+    buffer.begin_read()
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        buffer.read()
+
+
+def test_allocating_and_waiting_leave_alone_a_thread_that_captures_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA ends the capture of another thread with an error, unless the calling thread's mode is relaxed (2)."""
+    mode, seen = 0, []
+
+    def exchange(pointer: Any) -> None:
+        nonlocal mode
+        cell = ctypes.cast(pointer, ctypes.POINTER(ctypes.c_int)).contents
+        mode, cell.value = cell.value, mode
+
+    monkeypatch.setattr(torch_device, "_exchange_of", lambda backend: exchange)
+    monkeypatch.setattr(lazy_torch, "on_call", lambda name: seen.append((name, mode)))
+    buffer = TorchDevice(driver()).allocate_zeroed(64, 32, stream=3)
+    buffer.begin_read()
+    buffer.read()
+    assert {name for name, _ in seen} >= {"zeros", "empty", "copy_", "synchronize"}
+    assert {mode for _, mode in seen} == {2}
+    assert mode == 0
 
 
 def test_capture_into_a_graph_is_asked_of_the_stream_of_the_launch() -> None:
-    adapter = driver([])
+    adapter = driver()
+    interface = SimpleNamespace()
+    adapter.get_device_interface = lambda: interface
     device = TorchDevice(adapter)
     assert not device.is_capturing(5)
-    adapter.get_device_interface().is_current_stream_capturing = lambda: True
+    interface.is_current_stream_capturing = lambda: True
     assert device.is_capturing(5)
     # Triton's own driver for NVIDIA GPUs asks CUDA.
     adapter.utils.is_stream_capturing = lambda stream: stream == 3
@@ -46,7 +100,7 @@ def test_capture_into_a_graph_is_asked_of_the_stream_of_the_launch() -> None:
 
 
 def test_driver_without_a_profile_device_gets_the_adapter() -> None:
-    device = profile_device_of(driver([]))
+    device = profile_device_of(driver())
     assert isinstance(device, TorchDevice)
     assert device.describe()["name"] == "NVIDIA H200"
     assert device.describe()["clock_hz"] == 1.98e9
