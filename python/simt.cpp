@@ -342,6 +342,8 @@ void bindSimt(nb::module_ &module) {
                              self.launch.untimed.end);
           },
           "First and end of the CTAs that were not simulated in detail")
+      .def_prop_ro("untimed_waves",
+                   [](const Result &self) { return self.launch.untimedWaves; })
       .def_prop_ro("cycles_per_wave",
                    [](const Result &self) { return self.launch.cyclesPerWave; })
       .def_prop_ro(

@@ -94,6 +94,9 @@ class Result:
         """First and end of the CTAs that were not simulated in detail"""
 
     @property
+    def untimed_waves(self) -> int: ...
+
+    @property
     def cycles_per_wave(self) -> float: ...
 
     @property

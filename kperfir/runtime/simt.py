@@ -308,10 +308,9 @@ class SimtDriver:
         begin, end = result.untimed_ctas
         if begin == end:
             return {}
-        wave = int(result.occupancy) * int(self.chip.triton_properties()["multiprocessor_count"])
         return {
             "untimed_ctas": [int(begin), int(end)],
-            "untimed_waves": (end - begin) // wave,
+            "untimed_waves": int(result.untimed_waves),
             "cycles_per_wave": round(result.cycles_per_wave),
         }
 

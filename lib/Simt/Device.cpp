@@ -278,6 +278,7 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
   result.ctas = launch.ctaCount();
   result.untimed = run.untimed;
   result.cyclesPerWave = run.cyclesPerWave;
+  result.untimedWaves = run.untimedWaves;
   result.statistics = run.statistics;
   result.memory = system.statistics();
   result.printed = std::move(run.printed);

@@ -42,7 +42,7 @@ struct DeviceOptions {
                       // and so another outcome of a race
   bool timing = true; // false: every instruction takes one cycle
   /// Whole waves of CTAs that are simulated in detail, at least 3, of a grid
-  /// that has more and no clusters (Exec/Sampling.h). 0: all.
+  /// that has more (Exec/Sampling.h). 0: all.
   unsigned detailedWaves = 0;
   /// Warp instructions that a launch may execute.
   uint64_t instructionLimit = uint64_t(4) << 30;
@@ -76,6 +76,7 @@ struct LaunchResult {
   uint64_t ctas = 0;
   UntimedCtas untimed; // not simulated in detail
   double cyclesPerWave = 0;
+  uint64_t untimedWaves = 0;
   Occupancy occupancy;
   SmStatistics statistics;
   MemoryStatistics memory;

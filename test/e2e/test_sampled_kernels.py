@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import kperfir
-from kernels.cases import WORKLOADS
+from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
 from kernels.reductions import softmax
 from kperfir.cli.main import main
 from kperfir.errors import ConfigError
@@ -31,6 +31,15 @@ def test_kernel_leaves_the_same_results_when_sampled(name: str, tmp_path: Path):
     ctas = sampled.launch.result.ctas
     expected = (1, ctas - 3) if ctas > 4 else (0, 0)
     assert sampled.launch.result.untimed_ctas == expected
+    assert differing_arguments(full.arguments, sampled.arguments) == []
+
+
+# Bulk copies and wgmma, without and with warp specialisation.
+@pytest.mark.parametrize("name", ["g_wgmma", "g_attention_ws"])
+def test_hopper_kernel_leaves_the_same_results_when_sampled(name: str, tmp_path: Path):
+    workload, chip = HOPPER_WORKLOADS[name], write_small_chip(tmp_path, "h100", sm_count=1, max_ctas_per_sm=1)
+    full, sampled = (run_plain(workload, chip=chip, waves=waves) for waves in (0, 3))
+    assert sampled.launch.result.untimed_ctas == (1, 3)
     assert differing_arguments(full.arguments, sampled.arguments) == []
 
 

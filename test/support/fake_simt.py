@@ -95,5 +95,5 @@ class Device:
         return SimpleNamespace(
             cycles=1000, start_cycles=start, ns=1000.0, printf=printed or [], ctas=grid[0] * grid[1] * grid[2],
             occupancy=2, stats={"occupancy_limiter": "warps"}, log=None, warp_instructions=0, thread_instructions=0,
-            untimed_ctas=(0, 0),
+            untimed_ctas=(0, 0), untimed_waves=0,
         )  # fmt: skip

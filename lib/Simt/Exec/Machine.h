@@ -9,7 +9,7 @@
 //
 // In a sampled launch (Sampling.h) a few more SMs, which are none of the
 // chip's, run the CTAs that are not simulated in detail. Meanwhile the others
-// stand still, unless those seem to wait for them.
+// stand still, unless those seem to wait for them (Dispatcher.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,9 @@ struct RunResult {
   /// When the last thing ended; in a sampled launch, an estimate.
   uint64_t endCycle = 0;
   UntimedCtas untimed;
-  double cyclesPerWave = 0; // of a sampled launch
+  // Of a sampled launch.
+  double cyclesPerWave = 0;
+  uint64_t untimedWaves = 0;
   SmStatistics statistics;
   EventLog log;
   std::vector<std::string> printed;

@@ -60,6 +60,38 @@ ready:
 """
 
 
+# Every CTA says that it has come, and waits for one that comes later, but that a GPU has placed by then.
+AHEAD = WAVE - 3
+FORWARD = f"""
+  mov.u32 %r1, %ctaid.x; mov.u32 %r3, %nctaid.x;
+  mul.wide.u32 %rd10, %r1, 4; add.u64 %rd11, %rd0, %rd10;
+  mov.u32 %r4, 1;
+  st.release.gpu.global.u32 [%rd11], %r4;
+  add.u32 %r5, %r1, {AHEAD}; setp.ge.u32 %p1, %r5, %r3;
+  @%p1 bra done;
+wait:
+  ld.acquire.gpu.global.u32 %r2, [%rd11+{4 * AHEAD}];
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 bra wait;
+done:
+"""
+
+# Each CTA of a pair stores to the other one and adds what it got to y[cta], after a loop of its own length.
+PAIRS = """
+  mov.u32 %r1, smem; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %cluster_ctarank; xor.b32 %r4, %r3, 1;
+  mov.u32 %r9, 40;
+again:
+  shl.b32 %r5, %r0, 2; add.u32 %r6, %r1, %r5; mapa.shared::cluster.u32 %r7, %r6, %r4;
+  st.shared::cluster.u32 [%r7], %r2;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+  ld.shared.u32 %r8, [%r6];
+  sub.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0;
+  @%p1 bra again;
+  mad.lo.u32 %r10, %r2, 32, %r0; mul.wide.u32 %rd10, %r10, 4; add.u64 %rd11, %rd0, %rd10;
+  st.global.u32 [%rd11], %r8;
+"""
+
+
 def small_device(waves: int, **options: Any) -> Any:
     chip = small_chip(sm_count=SMS, max_ctas_per_sm=CTAS_PER_SM)
     return simt.Device(chip, waves=waves, **options)
@@ -117,9 +149,28 @@ def test_grid_without_whole_waves_to_leave_out_is_simulated_in_full(grid: int) -
     assert sampled.cycles == full.cycles
 
 
-def test_clusters_are_simulated_in_full() -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_clusters_are_sampled_as_wholes(threads: int) -> None:
+    grid = 150
+    chip = small_chip("h100", sm_count=5, max_ctas_per_sm=3)  # Room for 15 CTAs, so for 7 pairs.
+    shape = {"threads": 32, "grid": (grid, 1, 1), "cluster": (2, 1, 1), "target": "sm_90a", "shared": 256}
+    outs = [np.zeros((grid, 32), np.uint32) for _ in range(2)]
+    full, sampled = (
+        ptx_lab.run(PAIRS, out, on=simt.Device(chip, waves=waves, threads=threads), **shape)
+        for waves, out in zip((0, 3), outs, strict=True)
+    )
+    assert sampled.untimed_ctas == (14, 8 * 14)
+    assert sampled.untimed_waves == 7
+    assert np.array_equal(outs[1], np.repeat(np.arange(grid) ^ 1, 32).reshape(grid, 32))
+    assert np.array_equal(*outs)
+    assert sampled.warp_instructions == full.warp_instructions
+    assert sampled.cycles == pytest.approx(full.cycles, rel=0.03)
+
+
+def test_clusters_along_other_dimensions_are_simulated_in_full() -> None:
+    """Those of a wave are no range of the grid, in which a capture says what was not simulated in detail."""
     body = "mov.u32 %r1, 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-    shape = {"threads": 32, "grid": (64, 1, 1), "cluster": (2, 1, 1), "target": "sm_90a"}
+    shape = {"threads": 32, "grid": (1, 64, 1), "cluster": (1, 2, 1), "target": "sm_90a"}
     chip = small_chip("h100", sm_count=2, max_ctas_per_sm=1)
     sampled = ptx_lab.run(body, on=simt.Device(chip, waves=3), **shape)
     assert sampled.untimed_ctas == (0, 0)
@@ -132,6 +183,25 @@ def test_ctas_that_wait_for_each_other_go_on(threads: int) -> None:
     result = ptx_lab.run(CHAIN, flags, on=small_device(3, threads=threads), grid=(grid, 1, 1))
     assert result.untimed_ctas == (WAVE, 4 * WAVE)
     assert np.array_equal(flags, np.arange(1, grid + 1))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctas_that_wait_for_later_ones_go_on(threads: int) -> None:
+    grid = 9 * WAVE + 2
+    flags = np.zeros(grid, np.uint32)
+    on = small_device(3, threads=threads, instruction_limit=1_000_000)
+    result = ptx_lab.run(FORWARD, flags, on=on, grid=(grid, 1, 1))
+    assert result.untimed_ctas == (WAVE, 7 * WAVE)
+    assert flags.all()
+
+
+def test_wait_for_a_cta_that_has_no_room_is_an_error_that_says_so() -> None:
+    body = FORWARD.replace(str(4 * AHEAD), str(8 * WAVE)).replace(str(AHEAD), str(2 * WAVE))
+    body = body.replace("wait:", f"  setp.lt.u32 %p3, %r1, {WAVE}; @%p3 bra done;\nwait:")
+    on = small_device(3, instruction_limit=1_000_000)
+    with pytest.raises(simt.Error, match=f"sampled launch .* further behind than the {WAVE} .*waves = 0") as error:
+        ptx_lab.run(body, np.zeros(9 * WAVE, np.uint32), on=on, grid=(9 * WAVE, 1, 1))
+    assert error.value.kind == "limit"
 
 
 def test_warps_that_wait_for_a_clock_or_for_each_other_without_a_barrier_go_on() -> None:
