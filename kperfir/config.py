@@ -26,7 +26,7 @@ PREFIX = "TRITON_KPERF"
 OWNER_VARIABLE = f"{PREFIX}_OWNER_PID"
 
 DEVICES = ("auto", "simt", "cuda", "hip")
-STRATEGIES = ("saturate", "ring")
+STRATEGIES = ("saturate", "ring", "aggregate")
 BUFFERS = ("auto", "shared", "global")
 GRANULARITIES = ("warp", "warp-group", "cta")
 # As lib/Dialect/KPerf/KPerfEnums.td spells them.
@@ -169,7 +169,9 @@ class Options:
         "BUDGET", 0, _count, "records per loop iteration, the least telling left out; 0 is any number"
     )
     device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto: simt if no GPU is visible")
-    strategy: str = _setting("STRATEGY", "saturate", _one_of(*STRATEGIES), "what a full buffer keeps: first or last")
+    strategy: str = _setting(
+        "STRATEGY", "saturate", _one_of(*STRATEGIES), "what is kept: first records, last ones, or sums"
+    )
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
     buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
     batch: int = _setting("BATCH", 1, _batch, "records stored by one instruction: 1, 2 or 4; more take more registers")

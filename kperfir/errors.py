@@ -26,6 +26,7 @@ WHAT: dict[str, str] = {
     "layout-version": "the layout of the profile buffer has another version",
     "layout-hash": "the layout of the profile buffer was changed after it was compiled",
     # Device buffer
+    "needs-records": "sums of executions do not tell this",
     "size-mismatch": "the profile buffer and its layout disagree in size",
     "corrupt-buffer": "a profile buffer cannot be decoded",
     "no-records": "a launch left no records",

@@ -3,6 +3,7 @@
     timeline = kperfir.load("kperf-host-123.kpf")
     timeline.spans        # pandas DataFrame, a row per execution of a region
     timeline.summary()    # a row per region: where the time goes
+    timeline.aggregates   # a row per region and warp: count, sum, histogram; all there is with strategy aggregate
 
 Loading reads the table of contents; buffers are decoded when the first table is asked for. Neither Triton nor torch
 is imported. What the columns mean is in docs/contracts.md, section 5.
@@ -22,6 +23,7 @@ import pandas as pd
 
 from kperfir.audit.findings import warnings_of
 from kperfir.capture import tables
+from kperfir.capture.aggregates import build_aggregates
 from kperfir.capture.flows import build_flows
 from kperfir.capture.reader import Capture
 from kperfir.errors import UsageError
@@ -30,6 +32,7 @@ from kperfir.runtime.clock import Anchors, ClockFit, Slope, better, estimate_slo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from kperfir.capture.layout import BufferLayout
     from kperfir.capture.reader import LaunchRecord
     from kperfir.capture.tables import DecodedLaunch
 
@@ -102,10 +105,50 @@ class Timeline:
         other.__dict__.pop("notes", None)
         return other
 
-    @cached_property
+    @property
+    def has_only_sums(self) -> bool:
+        """Whether executions of some launch were summed up on the device: then `aggregates` is what there is."""
+        return any(record.kernel.layout.aggregate for record in self._records)
+
+    @property
     def spans(self) -> pd.DataFrame:
-        """A row per execution of a region, sorted by (launch, cta, warp, start_cycles, depth)."""
+        """A row per execution of a region, sorted by (launch, cta, warp, start_cycles, depth).
+
+        Raises:
+            UsageError: ``needs-records``: executions of a launch were summed up (`has_only_sums`). So do all tables
+                and analyses that need single executions.
+        """
+        self._require_records()
+        return self._spans
+
+    @cached_property
+    def _spans(self) -> pd.DataFrame:
+        """Spans of the launches that have any."""
         return tables.build_spans(self._decoded)
+
+    def _require_records(self) -> None:
+        if not self.has_only_sums:
+            return
+        kernels = dict.fromkeys(r.kernel.name for r in self._records if r.kernel.layout.aggregate)
+        raise UsageError(
+            "needs-records", where=f"kernel {', '.join(kernels)}",
+            found="sums of executions (strategy aggregate), which say neither when one ran nor in what order",
+            expected="records of single executions",
+            fix="record with TRITON_KPERF_STRATEGY=saturate or ring; of sums there are Timeline.aggregates, summary() "
+            "and kperfir report",
+        )  # fmt: skip
+
+    @cached_property
+    def aggregates(self) -> pd.DataFrame:
+        """A row per launch, CTA, warp and region that the warp executed: count, total, least, most, histogram.
+
+        With strategy aggregate it is what the device counted, else it is computed from the spans that are complete.
+        ``bucket_k`` counts executions of 2^k cycles or more and less than 2^(k + 1), ``bucket_0`` those of 0 too.
+        ``squares_cycles2``, the sum of squares, and ``std_cycles`` are nan where more than 64 bits may be needed.
+        """
+        return build_aggregates(
+            self._decoded, lambda launch: self._spans.loc[self._spans["launch"].to_numpy() == launch]
+        )
 
     @cached_property
     def tracks(self) -> pd.DataFrame:
@@ -123,6 +166,7 @@ class Timeline:
     @cached_property
     def stamps(self) -> pd.DataFrame:
         """Every stored clock value, raw and extended to 64 bits. Decodes the buffers again: `spans` does without."""
+        self._require_records()
         return tables.build_stamps(
             tables.decode_launch(number, record, stamps=True) for number, record in enumerate(self._records)
         )
@@ -189,8 +233,14 @@ class Timeline:
             warps: Warps (of all CTAs) that executed it.
             warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard
                 deviation divided by mean.
+
+        Of sums (strategy aggregate), ``wait_cycles``, ``wait_share``, ``p50_cycles`` and ``p95_cycles`` are NaN.
         """
-        return _summarise(self.spans, self._span_tracks, self._kernel_cycles)
+        if self.has_only_sums:
+            from kperfir.analysis.sums import sums_statistics
+
+            return sums_statistics(self.aggregates, self.kernel_cycles)[_SUMMARY_COLUMNS]
+        return _summarise(self.spans, self._span_tracks, self.kernel_cycles)
 
     def waits(self, by: str = "kernel") -> pd.DataFrame:
         """Time at work and time spent waiting, of each kernel, role of warps, or warp.
@@ -240,7 +290,7 @@ class Timeline:
         return np.repeat(np.arange(len(flat)), flat)
 
     @property
-    def _kernel_cycles(self) -> dict[str, int]:
+    def kernel_cycles(self) -> dict[str, int]:
         """Per kernel, the time of all warps of its recorded CTAs together, less those that recorded in no CTA."""
         cycles: dict[str, int] = {}
         for launch in self._decoded:
@@ -328,8 +378,17 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 
 def _kernel_notes(launches: list[DecodedLaunch]) -> Iterator[str]:
     """What the compiler said, once for each kernel."""
-    notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in launch.layout.notes)
+    notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in _layout_notes(launch.layout))
     yield from dict.fromkeys(notes)
+
+
+def _layout_notes(layout: BufferLayout) -> Iterator[str]:
+    if layout.aggregate:
+        yield (
+            "executions were summed up on the device: there are no single ones, no waits, no flows of asynchronous "
+            "work, and no values of marks"
+        )
+    yield from layout.notes
 
 
 def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
@@ -359,7 +418,8 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
     if unfinished:
         yield f"{where}: {unfinished} CTAs started and did not finish recording"
     if int(tables.cta_cycles(launch).max(initial=0)) >= 1 << 32:
-        yield f"{where}: a CTA ran for more than 2^32 cycles; so long a time between two stamps would not be seen"
+        what = "an execution" if launch.layout.aggregate else "a time between two stamps"
+        yield f"{where}: a CTA ran for more than 2^32 cycles; {what} of so many would seem shorter by that"
     if launch.fit is not None and launch.fit.uncertainty_ns == float("inf"):
         yield f"{where}: too short for the global timer and the clock rate is not known: 1 ns stands for 1 cycle"
 

@@ -40,6 +40,7 @@ static void visitFields(Plan &plan, Visitor visit) {
   visit("ring", plan.ring);
   visit("global", plan.global);
   visit("hands_over", plan.handsOver);
+  visit("aggregate", plan.aggregate, 0);
   visit("batch", plan.batch, 1);
   visit("first_cta", plan.firstCta, 0);
   visit("last_cta", plan.lastCta, 0);

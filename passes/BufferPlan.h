@@ -15,6 +15,7 @@ namespace mlir::kperf {
 
 struct BufferPlan {
   bool ring = false;       // Keep the last records, not the first.
+  bool aggregate = false;  // Keep no records: sum up executions.
   bool global = false;     // Segments are in the CTA's share of global memory.
   bool handsOver = false;  // Warp-specialised: state passes through headers.
   uint32_t warps = 0;      // Warps that run the kernel's own body.

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Aggregation.h"
 #include "passes/CtaRecording.h"
 #include "passes/ForeignOps.h"
 #include "passes/Options.h"
@@ -35,9 +36,11 @@ constexpr size_t kMaxPendingClocks = 8;
 /// or a region of `ttg.warp_specialize`.
 class RegionLowering {
 public:
-  RegionLowering(Region &region, const CtaRecording &recording)
+  /// `aggregation` is null where executions are recorded.
+  RegionLowering(Region &region, const CtaRecording &recording,
+                 const Aggregation *aggregation)
       : region(region), recording(recording), plan(recording.plan),
-        target(recording.target) {}
+        target(recording.target), aggregation(aggregation) {}
 
   LogicalResult run() {
     Location loc = region.getLoc();
@@ -108,7 +111,7 @@ private:
                              "kperf_gpu.attach");
 
     if (isa<kperf_gpu::InitOp>(op)) {
-      state = {segment.data, b.constant(0)};
+      state = recording.firstState(b, segment);
       borders.emplace_back(op, state);
     } else if (isa<kperf_gpu::FinalizeOp>(op)) {
       borders.emplace_back(op, state);
@@ -116,6 +119,8 @@ private:
       state = recording.loadState(b, segment);
     } else if (isa<kperf_gpu::DetachOp>(op)) {
       recording.storeState(b, segment, state);
+    } else if (aggregation) {
+      sumUp(b, op);
     } else if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
       frames[open.getFrame()] =
           openFrame(b, open.getFrame().getType(), open.getWhen(), state);
@@ -130,6 +135,19 @@ private:
                  state);
     }
     return success();
+  }
+
+  /// Frames have no place in memory then, and values of marks are not kept.
+  void sumUp(LLVMBuilder &b, Operation *op) {
+    if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
+      Value when = open.getWhen();
+      frames[open.getFrame()].fits =
+          when ? b.both(segment.active, when) : segment.active;
+    } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
+      aggregation->lower(b, stamp,
+                         {plan.global ? segment.base : segment.data,
+                          frames[stamp.getFrame()].fits});
+    }
   }
 
   uint32_t wordsOf(kperf_gpu::FrameType type) const {
@@ -242,6 +260,7 @@ private:
   const CtaRecording &recording;
   const BufferPlan &plan;
   const TargetLowering &target;
+  const Aggregation *aggregation;
   Segment segment; // Empty until the entry block's init or attach.
   DenseMap<Value, OpenFrame> frames;
   SmallVector<std::pair<Operation *, WarpState>> borders;
@@ -266,15 +285,25 @@ struct ConvertKPerfGPUToLLVM
     FailureOr<BufferPlan> plan = BufferPlan::fromModule(module);
     if (failed(plan))
       return signalPassFailure();
+    if (plan->aggregate && target == "amd") {
+      module.emitError("strategy aggregate is not there for AMD GPUs (target)");
+      return signalPassFailure();
+    }
     auto chip = module->getAttrOfType<StringAttr>("ttg.target");
     std::unique_ptr<TargetLowering> lowering =
         target == "amd" ? createAmdLowering(chip ? chip.getValue() : "")
                         : createNvidiaLowering();
     CtaRecording recording{*plan, *lowering};
+    std::optional<Aggregation> aggregation;
+    if (plan->aggregate)
+      aggregation.emplace(module);
     for (Region *region : regions)
-      if (failed(RegionLowering(*region, recording).run()))
+      if (failed(RegionLowering(*region, recording,
+                                aggregation ? &*aggregation : nullptr)
+                     .run()))
         return signalPassFailure();
     module->removeAttr("kperf.plan");
+    module->removeAttr("kperf.regions");
     leaveToNextVerifier();
   }
 

@@ -149,8 +149,17 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
   return segment;
 }
 
+/// Sums are all copied, and know no cursor: theirs is at the end.
+WarpState CtaRecording::firstState(LLVMBuilder &b,
+                                   const Segment &segment) const {
+  uint32_t used = plan.aggregate ? bytesOf(plan.wordsPerWarp) : 0;
+  return {b.add(segment.data, used), b.constant(0)};
+}
+
 WarpState CtaRecording::loadState(LLVMBuilder &b,
                                   const Segment &segment) const {
+  if (plan.aggregate)
+    return firstState(b, segment);
   auto load = [&](uint32_t word) {
     return target.loadIf(b, {segment.header, segment.sampled}, bytesOf(word));
   };
@@ -201,9 +210,48 @@ void CtaRecording::clearHeaders(LLVMBuilder &b, const Segment &segment) const {
   }
 }
 
+void CtaRecording::clearSums(LLVMBuilder &b, Block *after,
+                             const Segment &segment) const {
+  constexpr uint32_t kWords = 4; // That one lane clears at once.
+  SmallVector<Value> zeros(kWords, b.constant(0));
+  uint32_t last = plan.handsOver ? plan.totalWarps : plan.warps;
+  for (uint32_t first = 0; first < last; first += plan.warps) {
+    Block *next = b.createBlockBefore(after);
+    Block *check = b.createBlockBefore(next, {b.i32()}); // Byte of the data.
+    Block *body = b.createBlockBefore(next);
+    Value size = b.constant(bytesOf(plan.wordsPerWarp));
+    Value mine = segment.sampled;
+    if (first + plan.warps > plan.totalWarps)
+      mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
+                                    b.constant(plan.totalWarps - first)));
+    uint64_t step = uint64_t(first) * plan.segmentBytes() + kHeaderBytes;
+    Value data = b.add(segment.header, step);
+    Value begin = b.mul(segment.lane, bytesOf(kWords));
+    b.branch(check, {b.select(mine, begin, size)});
+
+    b.builder.setInsertionPointToEnd(check);
+    Value offset = check->getArgument(0);
+    Value inside = b.compare(Compare::Ult, offset, size);
+    b.branchIf(inside, body, next);
+
+    b.builder.setInsertionPointToEnd(body);
+    Value at = plan.global ? b.extend(offset) : offset;
+    target.storeWords(b, {b.add(data, at), inside}, 0, zeros);
+    b.branch(check, {b.add(offset, target.getWarpSize() * bytesOf(kWords))});
+    b.builder.setInsertionPointToEnd(next);
+  }
+  b.branch(after);
+}
+
 void CtaRecording::begin(Operation *init, const Segment &segment) const {
   LLVMBuilder b(init);
   clearHeaders(b, segment);
+  if (plan.aggregate) {
+    Block *after = b.splitBefore(init);
+    clearSums(b, after, segment);
+    b.builder.setInsertionPoint(init);
+    target.syncWarp(b); // One lane alone keeps what all have cleared.
+  }
   Value scratch = segment.scratch;
   if (plan.global && plan.handsOver) {
     Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));

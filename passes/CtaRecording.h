@@ -44,6 +44,8 @@ public:
   /// it does not reach: there all comes from shared memory.
   Segment findSegment(LLVMBuilder &b, Value pointer) const;
 
+  /// Of a warp that begins; with sums, of any warp at any time.
+  WarpState firstState(LLVMBuilder &b, const Segment &segment) const;
   WarpState loadState(LLVMBuilder &b, const Segment &segment) const;
   void storeState(LLVMBuilder &b, const Segment &segment,
                   WarpState state) const;
@@ -68,6 +70,9 @@ private:
   Block *openFirstThread(LLVMBuilder &b, Operation *at,
                          const Segment &segment) const;
   void clearHeaders(LLVMBuilder &b, const Segment &segment) const;
+  /// Appends blocks in front of `after`, where `b` is left, that make the data
+  /// words of the same warps 0.
+  void clearSums(LLVMBuilder &b, Block *after, const Segment &segment) const;
   /// Append blocks in front of `after` that copy the used words of a warp's
   /// segment, or of all that the warp is to copy, to global memory. Begin at
   /// `b`, which is left elsewhere; continue at `after`.

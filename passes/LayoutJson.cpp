@@ -137,8 +137,10 @@ static std::string print(const json::Object &layout) {
 
 /// The oldest version that says what there is to say.
 static uint32_t findVersion(ModuleOp module, const BufferPlan &plan) {
-  if (plan.batch != 1)
+  if (plan.aggregate)
     return record::kLayoutVersion;
+  if (plan.batch != 1)
+    return record::kPaddedFramesVersion;
   auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
   bool leavesOut = llvm::any_of(regions, [](Attribute region) {
     return cast<DictionaryAttr>(region).contains("step");
@@ -156,7 +158,9 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       {"kernel", kernel.getName()},
       {"target", target ? target.getValue() : StringRef()},
       {"warp_size", getModuleInt(module, "ttg.threads-per-warp", 32)},
-      {"strategy", plan.ring ? "ring" : "saturate"},
+      {"strategy", plan.aggregate ? "aggregate"
+                   : plan.ring    ? "ring"
+                                  : "saturate"},
       {"buffer", plan.global ? "global" : "shared"},
       {"total_warps", static_cast<int64_t>(plan.totalWarps)},
       {"roles", writeRoles(kernel, plan)},
@@ -178,7 +182,8 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       texts.push_back(json::fixUTF8(note.getValue()));
     layout["notes"] = std::move(texts);
   }
-  if (auto flows = module->getAttrOfType<ArrayAttr>("kperf.flows"))
+  auto flows = module->getAttrOfType<ArrayAttr>("kperf.flows");
+  if (flows && !plan.aggregate) // Sums do not say which execution waited.
     layout["flows"] = writeFlows(flows);
   std::string unhashed = print(layout);
   plan.hash = record::fnv1a(unhashed.data(), unhashed.size());

@@ -329,8 +329,10 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
     * `buffer-bytes` (default 0): bytes of records per CTA. 0 means 2048 for
       each warp, or two of the largest frames if that is more. A buffer asked for
       must hold one of the largest frames for each warp.
-    * `strategy` (default `saturate`): what a full buffer keeps. `saturate`: the
-      first records, `ring`: the last.
+    * `strategy` (default `saturate`): what is kept. `saturate`: the first
+      records, `ring`: the last. `aggregate`: none; each warp sums up the
+      executions of each region, in 160 bytes, whatever `buffer-bytes` says. Not
+      on AMD GPUs.
     * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and
       global where shared memory has no room for two of the largest frames.
     * `batch` (default 1): words of a frame that one instruction stores: 1, 2 or 4.
@@ -385,7 +387,8 @@ def ConvertKPerfGPUToLLVM
     lowered yet, so that each region is still a control-flow graph of its own.
     Threads each warp's cursor and record count through that graph as block
     arguments; LLVM removes those that are not needed. A stamp becomes one
-    volatile inline assembly: read the clock, store it if the frame fits.
+    volatile inline assembly: read the clock, store it if the frame fits. Where
+    executions are summed up, it is one for the clock and one for each event.
 
     Option `target` (default `nvidia`): `nvidia` or `amd`.
 

@@ -92,7 +92,8 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     module->setAttr("kperf.plan", plan->toAttribute(builder));
     module->setAttr("ttg.shared", builder.getI32IntegerAttr(plan->sharedEnd()));
     module->removeAttr("kperf.frames");
-    module->removeAttr("kperf.regions");
+    if (!plan->aggregate) // The lowering has to know how regions nest.
+      module->removeAttr("kperf.regions");
     module->removeAttr("kperf.notes");
     module->removeAttr("kperf.flows");
     allocateScratch(*kernel, *plan);
@@ -140,14 +141,23 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
   FailureOr<BufferPlan> makePlan(ModuleOp module, FunctionOpInterface kernel) {
     BufferPlan plan;
     plan.ring = options.strategy == "ring";
+    plan.aggregate = options.strategy == "aggregate";
     plan.warps = getModuleInt(module, "ttg.num-warps", 4);
     plan.totalWarps = getModuleInt(module, "ttg.total-num-warps", plan.warps);
     // On AMD GPUs a wide store would save nothing: clocks are scalar there.
     auto target = module->getAttrOfType<StringAttr>("ttg.target");
-    if (!target || !target.getValue().starts_with("hip"))
+    bool isAmd = target && target.getValue().starts_with("hip");
+    if (!isAmd && !plan.aggregate)
       plan.batch = options.batch;
+    if (isAmd && plan.aggregate)
+      return module.emitError("strategy aggregate is not there for AMD GPUs "
+                              "(strategy)");
     plan.maxFrameWords = findMaxFrameWords(module, plan.batch);
     kernel->walk([&](kperf_gpu::AttachOp) { plan.handsOver = true; });
+    if (plan.aggregate) {
+      uint32_t words = countRegions(module) * record::kSumsWords;
+      return place(module, plan, words, words);
+    }
 
     // Left to itself, the pass keeps two frames at least: with one, a full
     // buffer shows nothing beside it.
@@ -170,6 +180,11 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
              << oneFrame * plan.totalWarps * record::kWordBytes
              << " (buffer-bytes)";
     return place(module, plan, wanted, minimum);
+  }
+
+  static uint32_t countRegions(ModuleOp module) {
+    auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
+    return regions ? static_cast<uint32_t>(regions.size()) : 0;
   }
 
   /// Shared memory if there is room for `minimum` words, as many of `wanted`
@@ -265,7 +280,8 @@ std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts) {
   OptionReader reader("kperf-plan-buffer", texts);
   PlanBufferOptions options;
   reader.readCount("buffer-bytes", options.bufferBytes);
-  reader.readChoice("strategy", options.strategy, {"saturate", "ring"});
+  reader.readChoice("strategy", options.strategy,
+                    {"saturate", "ring", "aggregate"});
   reader.readChoice("buffer", options.buffer, {"auto", "shared", "global"});
   reader.readCount("sample-ctas", options.sampleCtas, /*minimum=*/1);
   reader.readCount("shared-limit-bytes", options.sharedLimitBytes);

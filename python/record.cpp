@@ -37,7 +37,7 @@ template <typename T> nb::object column(Column<T> &&values) {
 }
 
 nb::dict columnsToDict(Columns &&c) {
-  nb::dict ctas, tracks, stamps, spans, marks, all;
+  nb::dict ctas, tracks, stamps, spans, marks, sums, all;
 #define KPERF_COLUMN(table, name, member)                                      \
   table[name] = column(std::move(c.table.member))
   KPERF_COLUMN(ctas, "recorded", recorded);
@@ -73,12 +73,22 @@ nb::dict columnsToDict(Columns &&c) {
   KPERF_COLUMN(spans, "complete", complete);
   KPERF_COLUMN(marks, "span", span);
   KPERF_COLUMN(marks, "value", value);
+  KPERF_COLUMN(sums, "track", track);
+  KPERF_COLUMN(sums, "region", region);
+  KPERF_COLUMN(sums, "count", count);
+  KPERF_COLUMN(sums, "least", least);
+  KPERF_COLUMN(sums, "most", most);
+  KPERF_COLUMN(sums, "sum", sum);
+  KPERF_COLUMN(sums, "squares", squares);
+  KPERF_COLUMN(sums, "knows_squares", knowsSquares);
+  KPERF_COLUMN(sums, "buckets", buckets);
 #undef KPERF_COLUMN
   all["ctas"] = ctas;
   all["tracks"] = tracks;
   all["stamps"] = stamps;
   all["spans"] = spans;
   all["marks"] = marks;
+  all["sums"] = sums;
   return all;
 }
 
@@ -108,6 +118,8 @@ void bindConstants(nb::module_ &module) {
   module.attr("SEGMENT_HEADER_WORDS") = kSegmentHeaderWords;
   module.attr("TAG_BASE") = kTagBase;
   module.attr("MAX_FRAMES") = kMaxFrames;
+  module.attr("BUCKETS") = kBuckets;
+  module.attr("SUMS_WORDS") = kSumsWords;
   module.def("cta_bytes", &ctaBytes, nb::arg("total_warps"),
              nb::arg("words_per_warp"),
              "Bytes of one CTA's share of a buffer.");
@@ -163,6 +175,7 @@ void bindRecord(nb::module_ &module) {
       .def(nb::init<>())
       .def_rw("hash", &DecoderLayout::hash)
       .def_rw("ring", &DecoderLayout::ring)
+      .def_rw("aggregate", &DecoderLayout::aggregate)
       .def_rw("total_warps", &DecoderLayout::totalWarps)
       .def_rw("words_per_warp", &DecoderLayout::wordsPerWarp)
       .def_rw("max_frame_words", &DecoderLayout::maxFrameWords)
@@ -200,11 +213,12 @@ void bindRecord(nb::module_ &module) {
             new (self) Decoder(makeDecoder(layout));
           },
           nb::arg("layout"))
-      .def("decode", &decode, nb::arg("data"), nb::arg("cta_ids"),
-           nb::arg("grid"), nb::arg("stamps") = false, nb::arg("spans") = true,
-           "Columns of `ctas`, `tracks`, `stamps`, `spans` and `marks`, or a "
-           "DecodeError.\n\n`data` holds the shares of the CTAs `cta_ids` "
-           "(linear), one after the other.");
+      .def(
+          "decode", &decode, nb::arg("data"), nb::arg("cta_ids"),
+          nb::arg("grid"), nb::arg("stamps") = false, nb::arg("spans") = true,
+          "Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks` and `sums`, "
+          "or a DecodeError.\n\n`data` holds the shares of the CTAs `cta_ids` "
+          "(linear), one after the other.");
 }
 
 } // namespace kperfir::python

@@ -7,7 +7,7 @@ from numpy import generic, uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 4
+LAYOUT_VERSION: int = 5
 
 WORD_BYTES: int = 4
 
@@ -24,6 +24,10 @@ SEGMENT_HEADER_WORDS: int = 4
 TAG_BASE: int = 1263534080
 
 MAX_FRAMES: int = 1048576
+
+BUCKETS: int = 32
+
+SUMS_WORDS: int = 40
 
 def cta_bytes(total_warps: int, words_per_warp: int) -> int:
     """Bytes of one CTA's share of a buffer."""
@@ -72,6 +76,12 @@ class DecoderLayout:
 
     @ring.setter
     def ring(self, arg: bool, /) -> None: ...
+
+    @property
+    def aggregate(self) -> bool: ...
+
+    @aggregate.setter
+    def aggregate(self, arg: bool, /) -> None: ...
 
     @property
     def total_warps(self) -> int: ...

@@ -41,6 +41,9 @@ class DecodedBuffer:
         stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
         spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
         marks: A row per mark that was passed: span (its row of `spans`), value (u64: its bits; 0 if it carries none).
+        sums: A row per region and warp that executed it, where executions are summed up: track (row of `tracks`),
+            region (i32), count, least, most (i64), sum, squares (u64), knows_squares (u8: they cannot have wrapped),
+            buckets (u32, flat, 32 for each row: by the power of two).
     """
 
     ctas: Table
@@ -48,6 +51,7 @@ class DecodedBuffer:
     stamps: Table
     spans: Table
     marks: Table
+    sums: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ def _decoder(layout: BufferLayout) -> record.Decoder:
     native = record.DecoderLayout()
     native.hash = layout.hash
     native.ring = layout.ring
+    native.aggregate = layout.aggregate
     native.total_warps = layout.total_warps
     native.words_per_warp = layout.words_per_warp
     native.max_frame_words = layout.max_frame_words

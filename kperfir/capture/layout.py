@@ -17,11 +17,11 @@ from kperfir._native import record
 
 from kperfir.errors import CaptureError
 
-# 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2 gave values to marks; all else is
-# as in 1.
-LAYOUT_VERSION = 4
+# 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2 gave values to
+# marks; all else is as in 1.
+LAYOUT_VERSION = 5
 OLDEST_LAYOUT_VERSION = 1
-STRATEGIES = ("saturate", "ring")
+STRATEGIES = ("saturate", "ring", "aggregate")
 BUFFERS = ("shared", "global")
 FLOWS = ("commit_group", "mbarrier")
 KINDS = (
@@ -160,6 +160,11 @@ class BufferLayout:
     @property
     def ring(self) -> bool:
         return self.strategy == "ring"
+
+    @property
+    def aggregate(self) -> bool:
+        """Whether executions were summed up on the device, and none recorded."""
+        return self.strategy == "aggregate"
 
     @property
     def role_names(self) -> list[str]:
@@ -391,6 +396,9 @@ def _check_flows(layout: BufferLayout) -> None:
 
 
 def _check_sizes(layout: BufferLayout) -> None:
+    sums_words = record.SUMS_WORDS * len(layout.regions)
+    if layout.aggregate and layout.words_per_warp != sums_words:
+        raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{sums_words}, for all regions")
     if layout.words_per_warp < layout.max_frame_words:
         raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{layout.max_frame_words} or more")
     expected = record.cta_bytes(layout.total_warps, layout.words_per_warp)

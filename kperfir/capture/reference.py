@@ -17,6 +17,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from kperfir.capture.reference_sums import ReferenceSums, SummingWarp, read_sums
 from kperfir.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class CtaHeader:
     end_ns: int = 0
 
 
-def encode_cta(layout: BufferLayout, header: CtaHeader, warps: Sequence[ReferenceWarp]) -> bytes:
+def encode_cta(layout: BufferLayout, header: CtaHeader, warps: Sequence[ReferenceWarp | SummingWarp]) -> bytes:
     """The bytes of one CTA's share of the buffer; length ``layout.cta_bytes``."""
     words = [MAGIC, layout.hash, *header.ctaid, header.sm]
     for value in (header.start_clock, header.start_ns, header.end_clock, header.end_ns):
@@ -134,7 +135,10 @@ class ReferenceStamp:
 
 @dataclass(slots=True)
 class ReferenceTrack:
-    """What one warp recorded. `orphan_ends` counts ends whose start was overwritten."""
+    """What one warp recorded. `orphan_ends` counts ends whose start was overwritten.
+
+    `sums`: by region, where executions were summed up; then `records` counts these.
+    """
 
     warp: int
     records: int
@@ -144,6 +148,7 @@ class ReferenceTrack:
     spans: list[ReferenceSpan] = field(default_factory=list)
     marks: list[ReferenceMark] = field(default_factory=list)
     orphan_ends: int = 0
+    sums: dict[int, ReferenceSums] = field(default_factory=dict)
 
     @property
     def prefix_lost(self) -> bool:
@@ -185,6 +190,11 @@ def decode_cta(
     for warp in range(layout.total_warps):
         begin = HEADER_WORDS + warp * (SEGMENT_HEADER_WORDS + layout.words_per_warp)
         segment = words[begin : begin + SEGMENT_HEADER_WORDS + layout.words_per_warp]
+        if layout.aggregate:
+            sums = read_sums(layout, segment, header.end_clock - header.start_clock, cta)
+            executions = sum(each.count for each in sums.values())
+            tracks.append(ReferenceTrack(warp, executions, 0, 0, [], sums=sums))
+            continue
         track = _walk(layout, segment, warp, cta)
         _unwrap(track, header, cta)
         _Replay(layout, track, cta).run()

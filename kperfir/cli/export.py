@@ -27,6 +27,7 @@ def command(files: tuple[Path, ...], out: Path | None, format_name: str | None) 
     goes to stdout.
     """
     from kperfir.export import format_of, write, write_file
+    from kperfir.export.tables import row_count
     from kperfir.timeline import load, without_repeats
 
     if out is None and format_name is None:
@@ -42,6 +43,7 @@ def command(files: tuple[Path, ...], out: Path | None, format_name: str | None) 
         write_file(timelines, out, format_name)
     print_notes(timelines, repeats)
     if out is not None:
-        spans = sum(len(timeline.spans) for timeline in timelines)
-        click.echo(f"kperfir: {spans} spans in {out}", err=True)
+        rows = sum(map(row_count, timelines))
+        what = "sums" if all(timeline.has_only_sums for timeline in timelines) else "spans"
+        click.echo(f"kperfir: {rows} {what} in {out}", err=True)
     return exit_code(sum(int(timeline.launches["dropped"].sum()) for timeline in timelines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,11 +136,12 @@ def _describe_launches(kernel: dict[str, Any]) -> str:
     uncertain = [launch["ns_uncertainty"] for launch in launches if launch["ns_uncertainty"] is not None]
     sms = len({sm["sm"] for sm in kernel["sms"]})
     resident = max((sm["max_resident"] for sm in kernel["sms"]), default=0)
+    where = f"{sms} SM{'s' if sms > 1 else ''}, at most {resident} CTA{'s' if resident > 1 else ''} at a time on each"
     parts = [
         f"{len(launches)} launch{'es' if len(launches) > 1 else ''}",
         f"grid {', '.join(grids)}",
         f"{total} CTAs" if recorded == total else f"{recorded} of {total} CTAs recorded",
-        f"{sms} SM{'s' if sms > 1 else ''}, at most {resident} CTA{'s' if resident > 1 else ''} at a time on each",
+        *([where] if sms else []),  # Sums do not say.
         f"on {', '.join(chips)}",
     ]
     if kernel["mean_warp_lag_cycles"]:  # Neither unknown nor, for a single warp, 0.
@@ -149,10 +151,12 @@ def _describe_launches(kernel: dict[str, Any]) -> str:
     return " · ".join(parts)
 
 
-def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Column]:
-    def cells(key: str, spell: Callable[[Any], str]) -> list[str]:
-        return [spell(float("nan") if row[key] is None else row[key]) for row in rows]
+def _cells(rows: list[dict[str, Any]], key: str, spell: Callable[[Any], str]) -> list[str]:
+    return [spell(float("nan") if row[key] is None else row[key]) for row in rows]
 
+
+def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Column]:
+    cells = functools.partial(_cells, rows)
     waiting = [percent(row["wait_share"]) if row["wait_cycles"] else "" for row in rows]
     waits = [Column("wait", waiting, rank=3)] if any(waiting) else []
     columns = [_name_column(rows, by, nested=nested)]
@@ -164,8 +168,7 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
         *waits,
         Column("", cells("self_share", bar), right=False, rank=9, style="cyan", for_terminals=True),
         Column("mean", cells("mean_cycles", count), rank=3),
-        Column("p50", cells("p50_cycles", count), rank=6),
-        Column("p95", cells("p95_cycles", count), rank=5),
+        *(_sums_columns(rows) if rows and "histogram" in rows[0] else _percentile_columns(rows)),
         *_corrected_columns(rows),
         Column("spread", cells("warp_spread", percent), rank=7),
     ]
@@ -177,6 +180,33 @@ def _columns(rows: list[dict[str, Any]], by: str, *, nested: bool) -> list[Colum
     if by != "kind" and (by == "region" or any(row.get("source") for row in rows)):
         columns.append(Column("source", _sources(rows, by), right=False, rank=8, style="dim"))
     return columns
+
+
+def _percentile_columns(rows: list[dict[str, Any]]) -> list[Column]:
+    return [
+        Column("p50", _cells(rows, "p50_cycles", count), rank=6),
+        Column("p95", _cells(rows, "p95_cycles", count), rank=5),
+    ]
+
+
+def _sums_columns(rows: list[dict[str, Any]]) -> list[Column]:
+    """What sums have in place of percentiles. The histogram has a bar for each power of two that was met."""
+    return [
+        Column("std", _cells(rows, "std_cycles", count), rank=5),
+        Column("min", _cells(rows, "min_cycles", count), rank=6),
+        Column("max", _cells(rows, "max_cycles", count), rank=6),
+        Column("histogram", [_histogram(row["histogram"]) for row in rows], right=False, rank=4),
+    ]
+
+
+def _histogram(buckets: list[int]) -> str:
+    """Such as ``2^5 ▁▃█ 2^8``: executions of 32 cycles and more, up to less than 256; a bar is a share of the most."""
+    met = [power for power, executions in enumerate(buckets) if executions]
+    if not met:
+        return ""
+    low, high, most = met[0], met[-1] + 1, max(buckets)
+    bars = "".join(" " if not n else "▁▂▃▄▅▆▇█"[-(-8 * n // most) - 1] for n in buckets[low:high])
+    return f"2^{low} {bars} 2^{high}"
 
 
 def _corrected_columns(rows: list[dict[str, Any]]) -> list[Column]:

@@ -53,7 +53,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
         "compression": "zstd",
         "compression_level": 1,
         "use_dictionary": [name for name in schema.names if name not in _DELTA_COLUMNS],
-        "column_encoding": dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
+        "column_encoding": {name: "DELTA_BINARY_PACKED" for name in _DELTA_COLUMNS if name in schema.names},
     }
 
 

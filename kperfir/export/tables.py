@@ -2,7 +2,8 @@
 
 The table is `Timeline.spans` with four columns more for what marks carry: ``value_type`` (i32, u32, i64, u64, f32, f64,
 or nothing), and the value in ``value_i64`` (of the first three), ``value_u64`` or ``value_f64``; a NaN may come back as
-nothing, but never loses its type. With several captures a column `capture` (0, 1, ... in the order given) comes first,
+nothing, but never loses its type. Of captures that have only sums of executions (strategy ``aggregate``) it is
+`Timeline.aggregates` instead. With several captures a column `capture` (0, 1, ... in the order given) comes first,
 and `parent` counts rows of the whole table.
 """
 
@@ -25,6 +26,9 @@ _STORED = {"int64": ("i32", "u32", "i64"), "uint64": ("u64",), "float64": ("f32"
 
 def span_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:
     """The rows in pieces of bounded size; at least one piece, so that columns are known where there are no rows."""
+    if timelines and all(timeline.has_only_sums for timeline in timelines):
+        yield from _sums_chunks(timelines)
+        return
     first_row = 0
     for number, timeline in enumerate(timelines):
         spans = timeline.spans
@@ -33,6 +37,21 @@ def span_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:
             chunk = chunk.assign(**_values(timeline.marks, first, len(chunk)))
             yield _numbered(chunk, number, first_row) if len(timelines) > 1 else chunk
         first_row += len(spans)
+
+
+def row_count(timeline: Timeline) -> int:
+    """How many rows it gives."""
+    return len(timeline.aggregates if timeline.has_only_sums else timeline.spans)
+
+
+def _sums_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:
+    for number, timeline in enumerate(timelines):
+        sums = timeline.aggregates
+        for first in range(0, max(len(sums), 1), ROWS_PER_CHUNK):
+            chunk = sums.iloc[first : first + ROWS_PER_CHUNK]
+            if len(timelines) > 1:
+                chunk = chunk.assign(capture=np.int32(number))[["capture", *chunk.columns]]
+            yield chunk
 
 
 def _values(marks: pd.DataFrame, first: int, rows: int) -> dict[str, pd.api.extensions.ExtensionArray]:

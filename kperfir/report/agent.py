@@ -15,6 +15,7 @@ _NAME = 60
 _NOTES = 3
 # Notes that the lines above say, or that nobody needs who reads no nanoseconds.
 _SAID_ELSEWHERE = ("simulated:", "times in ns")
+_NO_ADVICE = "Sums alone were recorded: for advice, record single executions (TRITON_KPERF_STRATEGY=saturate)."
 
 
 def digest(report: dict[str, Any]) -> str:
@@ -40,7 +41,7 @@ def digest(report: dict[str, Any]) -> str:
             break
         told += 1
     if kernels and not findings:
-        lines.add("No rule of the advisor applies.")
+        lines.add(_NO_ADVICE if report["only_sums"] else "No rule of the advisor applies.")
     shown = 0
     for kernel in kernels:
         if not lines.add_all(_kernel(kernel)):
@@ -91,6 +92,7 @@ def _finding(number: int, finding: dict[str, Any]) -> list[str]:
 def _kernel(kernel: dict[str, Any]) -> list[str]:
     (all_warps,) = kernel["waits"]["kernel"] or [None]
     wait = all_warps["wait_cycles"] / all_warps["cycles"] if all_warps and all_warps["cycles"] else 0.0
+    waiting = f" warps wait {wait:.1%} of the time;" if all_warps else ""
     launches = kernel["launches"]
     ctas, total = (sum(launch[key] for launch in launches) for key in ("ctas_recorded", "ctas_total"))
     of_all = "" if ctas == total else f" of {total}"
@@ -98,7 +100,7 @@ def _kernel(kernel: dict[str, Any]) -> list[str]:
     parts = [f"{_cut(row['name'], _NAME)} {row['self_share'] or 0:.1%}" for row in rows]
     return [
         f"{_cut(kernel['kernel'], _NAME)}: {_counted(len(launches), 'launch', 'launches')},"
-        f" {_counted(ctas, 'CTA', 'CTAs')}{of_all}, warps wait {wait:.1%} of the time;"
+        f" {_counted(ctas, 'CTA', 'CTAs')}{of_all},{waiting}"
         f" most self time: {', '.join(parts)}"
     ]
 

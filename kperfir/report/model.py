@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from kperfir.source import SourceReader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import pandas as pd
 
     from kperfir.timeline import Timeline
@@ -53,24 +55,14 @@ class Request:
 
 def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     """The report as JSON-ready data."""
-    from kperfir.advice.advise import advise
-    from kperfir.analysis.correction import with_corrections
-    from kperfir.analysis.occupancy import sm_occupancy
-    from kperfir.analysis.regions import kernel_cycles_of, region_statistics
-    from kperfir.analysis.wait_time import LEVELS, wait_statistics
-    from kperfir.analysis.warp_spread import warp_lag
-
-    spans = timeline.spans
-    statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), request.by)
-    statistics = with_corrections(statistics, timeline, request.by)
-    occupancy, lag = sm_occupancy(spans), warp_lag(spans)
-    waits = {level: wait_statistics(spans, level) for level in LEVELS}
     reader = SourceReader()
     names = kernel_names(timeline) if request.kernels is None else request.kernels
-    advice = advise(timeline, names) if request.findings else None
+    tables = _of_sums(timeline, request) if timeline.has_only_sums else _of_spans(timeline, request, names)
+    occupancy, lag, waits, advice = tables.occupancy, tables.lag, tables.waits, tables.advice
     kernels = []
     for name in names:
-        rows = _with_values(statistics[statistics["kernel"] == name], timeline.marks, request.by)
+        rows = tables.statistics[tables.statistics["kernel"] == name]
+        rows = rows if timeline.has_only_sums else _with_values(rows, timeline.marks, request.by)
         if SORTS[request.sort]:
             rows = rows.sort_values(SORTS[request.sort], ascending=False, kind="stable", na_position="last")
         kernels.append(
@@ -80,7 +72,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
                 "sms": records(occupancy[occupancy["kernel"] == name]),
                 "waits": {level: _of_kernel(table, name) for level, table in waits.items()},
                 "mean_warp_lag_cycles": _known(lag.loc[lag["kernel"] == name, "lag_cycles"].mean()),
-                **({"findings": [finding.to_dict() for finding in advice.of_kernel(name)]} if advice else {}),
+                **({"findings": advice(name)} if request.findings else {}),
                 "rows_total": len(rows),
                 "rows": [_with_source(row, reader) for row in records(rows.head(request.limit or len(rows)))],
             }
@@ -89,6 +81,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
         "kperfir_report": JSON_VERSION,
         "files": timeline.metadata["files"],
         "notes": timeline.notes,
+        "only_sums": timeline.has_only_sums,
         "caution": CAUTION,
         "bounds": _bounds(timeline),
         "dropped": int(timeline.launches["dropped"].sum()),
@@ -96,6 +89,49 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
         "sort": request.sort,
         "kernels": kernels,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What a report is made of; `advice` gives the findings about a kernel."""
+
+    statistics: pd.DataFrame
+    occupancy: pd.DataFrame
+    lag: pd.DataFrame
+    waits: dict[str, pd.DataFrame]
+    advice: Callable[[str], list[dict[str, Any]]]
+
+
+def _of_spans(timeline: Timeline, request: Request, names: Sequence[str]) -> _Tables:
+    from kperfir.advice.advise import advise
+    from kperfir.analysis.correction import with_corrections
+    from kperfir.analysis.occupancy import sm_occupancy
+    from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+    from kperfir.analysis.wait_time import LEVELS, wait_statistics
+    from kperfir.analysis.warp_spread import warp_lag
+
+    spans = timeline.spans
+    statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), request.by)
+    advice = advise(timeline, names) if request.findings else None
+    return _Tables(
+        with_corrections(statistics, timeline, request.by),
+        sm_occupancy(spans),
+        warp_lag(spans),
+        {level: wait_statistics(spans, level) for level in LEVELS},
+        lambda kernel: [finding.to_dict() for finding in advice.of_kernel(kernel)] if advice else [],
+    )
+
+
+def _of_sums(timeline: Timeline, request: Request) -> _Tables:
+    """Sums know nothing of when CTAs ran, and nothing that advice could be based on."""
+    import pandas as pd
+
+    from kperfir.analysis.sums import sums_statistics
+    from kperfir.analysis.wait_time import LEVELS
+
+    statistics = sums_statistics(timeline.aggregates, timeline.kernel_cycles, request.by)
+    nothing = pd.DataFrame({"kernel": [], "lag_cycles": []})
+    return _Tables(statistics, nothing, nothing, dict.fromkeys(LEVELS, nothing), lambda _: [])
 
 
 def kernel_names(timeline: Timeline) -> list[str]:

@@ -21,7 +21,8 @@ def overview(timeline: Timeline) -> str:
     """Notes, and for each kernel the regions in program order, the first forty of them."""
     notes = "".join(f"<li>{escape(note)}</li>" for note in [*timeline.notes, CAUTION])
     summary, launches = timeline.summary(), timeline.launches
-    depth = timeline.spans.groupby(["kernel", "name", "kind"], observed=True)["depth"].min()
+    executed = timeline.aggregates if timeline.has_only_sums else timeline.spans
+    depth = executed.groupby(["kernel", "name", "kind"], observed=True)["depth"].min()
     parts = [f'<div class="kperfir"><ul>{notes}</ul>']
     for kernel in kernel_names(timeline):
         rows = summary[summary["kernel"] == kernel]
@@ -40,7 +41,7 @@ def overview(timeline: Timeline) -> str:
 def _row(row: dict[str, Any], depth: int) -> str:
     cells = [
         f"{row['count']:,}", f"{row['total_cycles']:,}", f"{row['share']:.1%}", f"{row['self_share']:.1%}",
-        f"{row['wait_share']:.1%}" if row["wait_cycles"] else "",
+        f"{row['wait_share']:.1%}" if row["wait_cycles"] > 0 else "",  # Of sums it is not known.
         _cycles(row["mean_cycles"]), _cycles(row["p95_cycles"]),
     ]  # fmt: skip
     name = f'<td style="text-align:left;padding-left:{depth}em">{escape(str(row["name"]))}</td>'

@@ -12,6 +12,7 @@
 #include "Record/FrameWalk.h"
 #include "Record/RecordLayout.h"
 #include "Record/Replay.h"
+#include "Record/SumsReader.h"
 
 #include <algorithm>
 #include <bit>
@@ -39,7 +40,8 @@ public:
   BufferDecoder(const Decoder &decoder, Grid grid, DecodeOptions options,
                 Columns &columns)
       : plan(decoder.layout()), frameSpans(decoder.spansOfFrames()), grid(grid),
-        options(options), columns(columns), walk(plan), replay(plan) {}
+        options(options), columns(columns), walk(plan), replay(plan),
+        sums(plan, columns.sums) {}
 
   std::optional<DecodeError> decodeCta(const uint8_t *words, uint32_t id);
 
@@ -47,6 +49,8 @@ private:
   std::optional<DecodeError> readHeader(const uint8_t *words, uint32_t id);
   std::optional<DecodeError> decodeWarp(const Segment &segment,
                                         CtaAnchors anchors);
+  std::optional<DecodeError> readSums(const Segment &segment,
+                                      CtaAnchors anchors);
   std::optional<DecodeError> replayFrames(const Segment &segment,
                                           CtaAnchors anchors);
   std::optional<DecodeError>
@@ -64,6 +68,7 @@ private:
   Columns &columns;
   FrameWalk walk;
   Replay replay;
+  SumsReader sums;
   SpanColumns unwanted; // Spans are always replayed: it checks the buffer.
 };
 
@@ -79,7 +84,9 @@ std::optional<DecodeError> BufferDecoder::decodeCta(const uint8_t *words,
     const uint8_t *header = words + segmentOffset(warp, plan.wordsPerWarp);
     Segment segment{id, static_cast<int32_t>(warp), header,
                     header + kSegmentHeaderWords * kWordBytes};
-    if (auto error = decodeWarp(segment, anchors))
+    auto error = plan.aggregate ? readSums(segment, anchors)
+                                : decodeWarp(segment, anchors);
+    if (error)
       return error;
   }
   return std::nullopt;
@@ -133,6 +140,25 @@ std::optional<DecodeError> BufferDecoder::readHeader(const uint8_t *words,
     return error("end clock " + number(ctas.endClock.back()),
                  "the start clock, " + number(ctas.startClock.back()) +
                      ", or later");
+  return std::nullopt;
+}
+
+/// Of the track, records are what was summed up; nothing is ever dropped.
+std::optional<DecodeError> BufferDecoder::readSums(const Segment &segment,
+                                                   CtaAnchors anchors) {
+  if (auto error = sums.run(segment, anchors.endClock - anchors.startClock))
+    return error;
+  TrackColumns &tracks = columns.tracks;
+  columns.sums.track.resize(columns.sums.region.size(),
+                            static_cast<int64_t>(tracks.warp.size()));
+  tracks.cta.push_back(static_cast<int32_t>(columns.ctas.sm.size()) - 1);
+  tracks.warp.push_back(segment.warp);
+  tracks.records.push_back(sums.executions());
+  for (auto *none : {&tracks.stamps, &tracks.spans, &tracks.dropped,
+                     &tracks.laps, &tracks.orphanEnds})
+    none->push_back(0);
+  tracks.firstClock.push_back(anchors.startClock);
+  tracks.lastClock.push_back(anchors.startClock);
   return std::nullopt;
 }
 

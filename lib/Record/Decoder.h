@@ -87,12 +87,24 @@ struct SpanColumns {
   void reserve(size_t rows);
 };
 
+/// One row per region that a warp executed, where executions are summed up; in
+/// order of (track, region).
+struct SumsColumns {
+  Column<int64_t> track; // Row of TrackColumns.
+  Column<int32_t> region;
+  Column<int64_t> count, least, most; // Executions; cycles.
+  Column<uint64_t> sum, squares;
+  Column<uint8_t> knowsSquares; // The sum of squares cannot have wrapped.
+  Column<uint32_t> buckets;     // kBuckets for each row.
+};
+
 struct Columns {
   CtaColumns ctas;
   TrackColumns tracks;
   StampColumns stamps;
   SpanColumns spans;
   MarkColumns marks;
+  SumsColumns sums;
 };
 
 /// Which of the two large tables to make; marks come with spans. Everything is

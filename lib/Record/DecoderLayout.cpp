@@ -38,6 +38,8 @@ std::string DecoderLayout::validate() const {
   if (maxFrameWords == 0 || wordsPerWarp < maxFrameWords ||
       wordsPerWarp > kMaxWordsPerWarp)
     return "words per warp";
+  if (aggregate && (ring || wordsPerWarp != kSumsWords * regionKinds.size()))
+    return "words per warp";
   if (frameAlign == 0 || frameAlign > kMaxFrameAlign)
     return "alignment of frames";
   if (regionKinds.size() != regionParents.size())

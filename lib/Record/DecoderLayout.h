@@ -29,6 +29,7 @@ struct Event {
 struct DecoderLayout {
   uint32_t hash = 0;
   bool ring = false;
+  bool aggregate = false; // Sums of executions in place of frames.
   uint32_t totalWarps = 0;
   uint32_t wordsPerWarp = 0;
   uint32_t maxFrameWords = 0;

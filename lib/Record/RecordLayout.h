@@ -18,8 +18,11 @@ inline constexpr uint32_t kWordBytes = 4;
 
 /// Version of the layout JSON and of everything in this file. A change of any
 /// constant below is a new version. 2: marks may carry values. 3: iterations
-/// may be left out, and those that are not end. 4: frames may be padded.
-inline constexpr uint32_t kLayoutVersion = 4;
+/// may be left out, and those that are not end. 4: frames may be padded. 5:
+/// executions may be summed up instead of recorded.
+inline constexpr uint32_t kLayoutVersion = 5;
+/// Version of a layout that pads frames, and records executions.
+inline constexpr uint32_t kPaddedFramesVersion = 4;
 /// Version of a layout that leaves iterations out and pads no frames.
 inline constexpr uint32_t kSelectedIterationsVersion = 3;
 /// Version of a layout that records every iteration of its loops.
@@ -107,6 +110,27 @@ constexpr int64_t cursorLimitBytes(uint32_t wordsPerWarp,
                                    uint32_t maxFrameWords) {
   return int64_t(kWordBytes) * (int64_t(wordsPerWarp) - maxFrameWords);
 }
+
+//===----------------------------------------------------------------------===//
+// Sums of a region
+//===----------------------------------------------------------------------===//
+
+/// With strategy aggregate the data words of a warp are one such block for
+/// each region, by its id. All words are 0 at the beginning.
+enum SumsWord : uint32_t {
+  kOpenWord = 0,  // An iteration without an end event is open.
+  kBeginWord = 1, // Clock at which the present execution began.
+  // The least duration, inverted: 0 is the neutral element then.
+  kLeastInvertedWord = 2,
+  kMostWord = 3,
+  kSumWord = 4, // 64-bit values: low word first.
+  kSquaresWord = 6,
+  /// Executions that took 2^k cycles or more and less than 2^(k + 1); 0 cycles
+  /// are among those of k = 0.
+  kBucketsWord = 8,
+};
+inline constexpr uint32_t kBuckets = 32;
+inline constexpr uint32_t kSumsWords = kBucketsWord + kBuckets;
 
 //===----------------------------------------------------------------------===//
 // Layout hash

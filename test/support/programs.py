@@ -18,6 +18,7 @@ from kperfir._native import record
 
 from kperfir.capture.layout import BufferLayout, parse_layout, seal_layout
 from kperfir.capture.reference import CtaHeader, ReferenceWarp, encode_cta
+from kperfir.capture.reference_sums import BLOCK_WORDS, SummingWarp
 
 if TYPE_CHECKING:
     import random
@@ -149,6 +150,8 @@ class Plan:
             roles.append({"name": name, "first_warp": first, "warps": count})
             first += count
         words = max(words_per_warp, self.max_frame_words(frame_align))
+        if strategy == "aggregate":
+            words = BLOCK_WORDS * len(self.regions)
         fields: dict[str, Any] = {
             "version": 3 if any("step" in region for region in self.regions) else 2,
             "kernel": self.kernel,
@@ -166,6 +169,8 @@ class Plan:
         }
         if frame_align != 1:
             fields |= {"version": 4, "frame_align": frame_align}
+        if strategy == "aggregate":
+            fields["version"] = 5
         return parse_layout(seal_layout(fields))
 
     def warp_code(self, warp: int) -> list[Any]:
@@ -313,7 +318,7 @@ class Leave(Exception):
 class WarpRun:
     """One warp: executes code, fills a `ReferenceWarp`, keeps the truth."""
 
-    def __init__(self, plan: Plan, warp: ReferenceWarp, rng: random.Random, clock: int) -> None:
+    def __init__(self, plan: Plan, warp: ReferenceWarp | SummingWarp, rng: random.Random, clock: int) -> None:
         self.plan = plan
         self.warp = warp
         self.rng = rng
@@ -443,7 +448,8 @@ def run_cta(plan: Plan, layout: BufferLayout, rng: random.Random, setting: CtaSe
     for index in range(layout.total_warps):
         stale = [rng.getrandbits(32) for _ in range(layout.words_per_warp)] if layout.ring else None
         start = max(0, setting.start_clock + rng.randint(-setting.skew, setting.skew))
-        run = WarpRun(plan, ReferenceWarp(layout, stale=stale), rng, start)
+        warp = SummingWarp(layout) if layout.aggregate else ReferenceWarp(layout, stale=stale)
+        run = WarpRun(plan, warp, rng, start)
         run.run(plan.warp_code(index))
         runs.append(run)
     end = max([setting.start_clock, *(run.clock for run in runs)]) + 3

@@ -85,6 +85,17 @@ def test_report_is_what_the_schema_says_and_no_more(tmp_path: Path, shape: Captu
         assert all(kernel["findings"] for kernel in report["kernels"])
 
 
+def test_report_of_sums_is_what_the_schema_says_and_no_more(tmp_path: Path) -> None:
+    capture = tmp_path / "x.kpf"
+    write_matmul_capture(capture, CaptureShape(strategy="aggregate", specialised=True))
+    timeline = kperfir.load(capture)
+    for by in ("region", "line", "kind"):
+        report = json.loads(json.dumps(build(timeline, Request(by=by, sort="p95"))))
+        assert [error.message for error in Draft202012Validator(strict(SCHEMA)).iter_errors(report)] == []
+        assert report["only_sums"] is True
+        assert all(sum(row["histogram"]) == row["count"] > 0 for row in report["kernels"][0]["rows"])
+
+
 def test_schema_refuses_what_is_not_a_report(tmp_path: Path) -> None:
     capture = tmp_path / "x.kpf"
     write_matmul_capture(capture)
