@@ -91,7 +91,8 @@ def _self_cycles(aggregates: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]
     inside.index.names = [*place, "region"]
     keys = pd.MultiIndex.from_frame(aggregates[[*place, "region"]])
     taken = inside.reindex(keys).fillna(0).to_numpy().astype(np.int64)
-    return aggregates["total_cycles"].to_numpy() - taken
+    own: np.ndarray[Any, np.dtype[np.int64]] = aggregates["total_cycles"].to_numpy() - taken
+    return own
 
 
 def _outermost(aggregates: pd.DataFrame, keys: list[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:

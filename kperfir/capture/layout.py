@@ -17,8 +17,8 @@ from kperfir._native import record
 
 from kperfir.errors import CaptureError
 
-# 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2 gave values to
-# marks; all else is as in 1.
+# 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2 gave values
+# to marks; all else is as in 1.
 LAYOUT_VERSION = 5
 OLDEST_LAYOUT_VERSION = 1
 STRATEGIES = ("saturate", "ring", "aggregate")

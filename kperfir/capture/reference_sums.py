@@ -64,7 +64,8 @@ class ReferenceSums:
     @classmethod
     def read(cls, words: Sequence[int]) -> ReferenceSums:
         """From a block."""
-        return cls(*words[:4], words[4] | words[5] << 32, words[6] | words[7] << 32, tuple(words[8:BLOCK_WORDS]))
+        wide = words[4] | words[5] << 32, words[6] | words[7] << 32
+        return cls(words[0], words[1], words[2], words[3], *wide, buckets=tuple(words[8:BLOCK_WORDS]))
 
 
 class SummingWarp:

@@ -69,7 +69,6 @@ def test_table_of_an_empty_capture_has_all_columns(tmp_path: Path) -> None:
 def test_statistics_are_those_of_spans(by: str, sums: Path, records: Timeline) -> None:
     timeline = kperfir.load(sums)
     found = sums_statistics(timeline.aggregates, timeline.kernel_cycles, by)
-    # A warp's first stamps may lie a few cycles before the CTA's anchor, and of sums nobody knows: shares differ by that.
     expected = region_statistics(records.spans, timeline.kernel_cycles, by)
     shared = [name for name in expected.columns if name in found.columns and found[name].notna().all()]
     assert {"count", "total_cycles", "self_cycles", "mean_cycles", "max_cycles", "share", "warp_spread"} <= set(shared)

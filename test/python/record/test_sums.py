@@ -81,7 +81,7 @@ def test_sums_are_those_of_what_was_executed_for_random_programs(before_wrap: in
         start = rng.randint(0, 1 << 40) if before_wrap is None else (rng.randint(1, 3) << 32) - before_wrap
         layout = plan.layout(strategy="aggregate", words_per_warp=1)
         found += check(layout, run_cta(plan, layout, random.Random(seed), CtaSetting(CTAID, start_clock=start, skew=9)))
-    assert found > 1000
+    assert found > 900
 
 
 def test_sums_of_squares_that_may_have_wrapped_are_not_known() -> None:
@@ -122,16 +122,18 @@ def test_decode_refuses_exactly_what_the_reference_refuses_when_words_are_corrup
             words = np.frombuffer(run.data, np.uint32).copy()
             for at in rng.choices([i for i in range(len(words)) if words[i]], k=rng.choice((1, 1, 2))):
                 words[at] = rng.choice((words[at] ^ np.uint32(1 << rng.randrange(32)), 0, 1, 0xFFFFFFFF))
-            found = expected = None
+            expected = None
             with contextlib.suppress(CaptureError):
                 expected = reference_rows(decode_cta(layout, words.tobytes(), CTA, GRID))
-            try:
-                found = rows(native(layout, words.tobytes()))
-            except CaptureError as error:
-                assert (error.code, bool(error.found), bool(error.expected)) == ("corrupt-buffer", True, True)
-                assert f"CTA {CTA}" in error.where
-            assert found == expected
-            refused += expected is None
-            accepted += expected is not None
+            if expected is not None:
+                assert rows(native(layout, words.tobytes())) == expected
+                accepted += 1
+                continue
+            with pytest.raises(CaptureError) as caught:
+                native(layout, words.tobytes())
+            error = caught.value
+            assert (error.code, bool(error.found), bool(error.expected)) == ("corrupt-buffer", True, True)
+            assert f"CTA {CTA}" in error.where
+            refused += 1
     assert refused > 200
     assert accepted > 50  # Beginnings of executions, which nothing depends on any more.
