@@ -56,32 +56,31 @@ class Pipelines:
     Attributes:
         ttgir: At the end of the ``ttgir`` stage, while loops are structured.
         allocation: At the instrumentation point ``ttgpuir-to-llvmir``: shared memory has just been allocated.
+        outside: The same, with records in global memory; empty if that was not left to the compiler.
         lowering: At the instrumentation point ``llvmir-to-llvm``, by Triton backend.
     """
 
     ttgir: str
     allocation: str
+    outside: str
     lowering: dict[str, str]
 
 
 def plan_pipelines(options: Options) -> Pipelines:
     """The pipelines that do what `options` ask for."""
-    plan = PassCall(
-        "kperf-plan-buffer",
-        (
-            f"buffer-bytes={options.buffer_bytes}",
-            f"strategy={options.strategy}",
-            f"buffer={options.buffer}",
-            *_selection(options),
-        ),
-    )
     scopes = "kperf-insert-scopes," if records_kind(options, "user") or records_kind(options, "mark") else ""
     insert = PassCall("kperf-insert-regions", (f"regions={','.join(options.regions)}", f"budget={options.budget}"))
     return Pipelines(
         ttgir=f"{scopes}{insert},kperf-verify-balance,{PassCall('kperf-assign-frames', tuple(_iterations(options)))}",
-        allocation=str(plan),
+        allocation=str(_plan(options, options.buffer)),
+        outside=str(_plan(options, "global")) if options.buffer == "auto" else "",
         lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},
     )
+
+
+def _plan(options: Options, buffer: str) -> PassCall:
+    sizes = (f"buffer-bytes={options.buffer_bytes}", f"strategy={options.strategy}", f"buffer={buffer}")
+    return PassCall("kperf-plan-buffer", (*sizes, *_selection(options)))
 
 
 def records_kind(options: Options, kind: str) -> bool:

@@ -24,6 +24,7 @@ from kperfir.compile.attempt import attempt, parse_module
 from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
+from kperfir.compile.placement import loses_ctas
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.refusal import PROTON, announce
 from kperfir.compile.source_file import source_file
@@ -42,7 +43,8 @@ LAYOUT_KEY = "kperf_layout"
 # Why a kernel that was to be instrumented is not.
 REASON_KEY = "kperf_not_instrumented"
 
-_POINTS = {"ttgpuir-to-llvmir": "allocation", "llvmir-to-llvm": "lowering"}
+_PLACING = "ttgpuir-to-llvmir"
+_POINTS = {_PLACING: "allocation", "llvmir-to-llvm": "lowering"}
 
 
 class TritonHook:
@@ -126,15 +128,16 @@ class TritonHook:
         def wrapper(*arguments: Any, point: str, **keywords: Any) -> Any:
             result = instrument(*arguments, point=point, **keywords)
             if point in _POINTS and getattr(self._lowering, "active", False):
-                pipeline = getattr(self.pipelines, _POINTS[point])
+                name = "outside" if point == _PLACING and self._lowering.outside else _POINTS[point]
+                pipeline = getattr(self.pipelines, name)
                 add_passes(arguments[0], pipeline if isinstance(pipeline, str) else pipeline[backend])
             return result
 
         return wrapper
 
-    def lower(self, stage: Callable[..., Any], module: Any, metadata: dict[str, Any]) -> Any:
-        """Run the ``llir`` stage with the passes of its two points."""
-        self._lowering.active = True
+    def lower(self, stage: Callable[..., Any], module: Any, metadata: dict[str, Any], *, outside: bool = False) -> Any:
+        """Run the ``llir`` stage with the passes of its two points; `outside`: records are in global memory."""
+        self._lowering.active, self._lowering.outside = True, outside
         try:
             result = stage(module, metadata)
         finally:
@@ -173,6 +176,7 @@ class Compilation:
         self._module: Any = None  # The instrumented module, if there is one.
         self._kernel = ""
         self._reason = ""
+        self._had_records = False  # When it came to us.
         self._products: dict[str, Any] = {}
 
     def take_part(self) -> None:
@@ -242,6 +246,7 @@ class Compilation:
         if found == "kperf_gpu":
             # A .ttgir that was written while kperfir was active.
             self._module = module
+            self._had_records = True
             return module
         if found == "proton":
             return self._give_up(PROTON, module)
@@ -265,22 +270,9 @@ class Compilation:
             return self._plain["llir"](module, metadata)
 
         # All later stages are tried here, so that what Triton stores is from one compilation, with or without records.
-        trial = dict(metadata)
-
-        def compile_rest() -> dict[str, Any]:
-            product, plain = self.hook.lower(self._plain["llir"], module, trial), None
-            if getattr(self.options, "enable_fp_fusion", True) and has_open_sums(product):
-                product, plain = self._with_plain_sums(product, module, metadata)
-            products = {"llir": product}
-            for name in self._later()[1:]:
-                product = products[name] = self._plain[name](product, trial)
-                if plain is not None and not has_same_arithmetic(product, self._plain[name](*plain)):
-                    raise self._rounds_differently()
-                plain = None  # Assembly is what comes first.
-            return products
-
-        products, failure = attempt(compile_rest)
+        tried, failure = attempt(lambda: self._compile_rest(module, metadata))
         if failure is None:
+            products, trial = tried
             metadata.update(trial)
             self._products = products
             run_passes(module, "kperf-keep-module{action=forget}")
@@ -288,6 +280,31 @@ class Compilation:
         plain = self._give_up(failure, module)
         metadata[REASON_KEY] = self._reason
         return self._plain["llir"](plain, metadata)
+
+    def _compile_rest(self, module: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the stages from ``llir`` on make of an instrumented module, and the metadata that come with it."""
+        products, trial = self._compile_placed(module, metadata, outside=False)
+        may_move = self.hook.pipelines.outside and not self._had_records
+        if not (may_move and loses_ctas(products, trial, trial[LAYOUT_KEY])):
+            return products, trial
+        run_passes(module, "kperf-keep-module{action=restore},kperf-keep-module")
+        instrument(module, self.hook.pipelines.ttgir, self.custom)
+        return self._compile_placed(module, metadata, outside=True)
+
+    def _compile_placed(
+        self, module: Any, metadata: dict[str, Any], *, outside: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        trial = dict(metadata)
+        product, plain = self.hook.lower(self._plain["llir"], module, trial, outside=outside), None
+        if getattr(self.options, "enable_fp_fusion", True) and has_open_sums(product):
+            product, plain = self._with_plain_sums(product, module, metadata)
+        products = {"llir": product}
+        for name in self._later()[1:]:
+            product = products[name] = self._plain[name](product, trial)
+            if plain is not None and not has_same_arithmetic(product, self._plain[name](*plain)):
+                raise self._rounds_differently()
+            plain = None  # Assembly is what comes first.
+        return products, trial
 
     def _with_plain_sums(
         self, product: str, module: Any, metadata: dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 
 from kernels.cases import WORKLOADS
 from support.ground_truth import compare_stamps
-from support.launch import layout_of, run_profiled
+from support.launch import differing_arguments, layout_of, run_plain, run_profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,3 +117,20 @@ def test_ctas_without_room_write_nothing(case: tuple[str, int], buffer: str, tmp
 def test_sms_that_were_asked_for_are_recorded(tmp_path: Path):
     run = run_profiled(WORKLOADS["softmax_fp32"], tmp_path / "out.kpf", sms="1:3")
     assert set(run.timeline.tracks["sm"]) == {1, 2}
+
+
+# A kernel of whose CTAs fewer would share an SM, and one whose registers let no more on it anyway.
+@pytest.mark.parametrize(("name", "buffer"), [("embedding_bwd_f16", "global"), ("matmul_fp16", "shared")])
+def test_records_do_not_keep_ctas_from_sharing_an_sm(name: str, buffer: str, tmp_path: Path):
+    workload = WORKLOADS[name]
+    plain = run_plain(workload)
+    run = run_profiled(workload, tmp_path / "auto.kpf", log=True)
+    workload.verify(run.arguments)
+    assert layout_of(run)["buffer"] == buffer
+    assert run.launch.result.occupancy == plain.launch.result.occupancy
+    compared = compare_stamps(run)
+    assert compared.decoded == compared.executed > 0
+    assert differing_arguments(plain.arguments, run.arguments) == []
+    inside = run_profiled(workload, tmp_path / "inside.kpf", buffer="shared")
+    assert layout_of(inside)["buffer"] == "shared"
+    assert (inside.launch.result.occupancy < plain.launch.result.occupancy) == (buffer == "global")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kperfir.audit.regions import Code, CodeAudit, audit_code
-from kperfir.audit.resources import Footprint, occupancy
+from kperfir.audit.resources import Footprint
 from kperfir.capture.layout import Event, Frame, Region
 from kperfir.code.ptx import parse_ptx
+from kperfir.code.residency import occupancy
 from kperfir.code.sass import parse_sass
 
 if TYPE_CHECKING:

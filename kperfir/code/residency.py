@@ -1,0 +1,46 @@
+"""How many CTAs of a kernel an SM holds at a time.
+
+Limits are those of NVIDIA's programming guide, technical specifications per compute capability.
+"""
+
+from __future__ import annotations
+
+_WARP_SIZE = 32
+_SUB_CORES = 4
+_REGISTERS_PER_SM = 65536
+_REGISTER_UNIT = 256  # Per warp.
+_SHARED_UNIT = 128
+_SHARED_RESERVED = 1024  # Per CTA, for the system.
+_KIB = 1024
+# Warps, CTAs and bytes of shared memory of an SM.
+_LIMITS = {
+    80: (64, 32, 164 * _KIB),
+    86: (48, 16, 100 * _KIB),
+    89: (48, 24, 100 * _KIB),
+    90: (64, 32, 228 * _KIB),
+    100: (64, 32, 228 * _KIB),
+    103: (64, 32, 228 * _KIB),
+}
+
+
+def occupancy(arch: int, *, threads: int, registers: int, shared_bytes: int) -> tuple[int, str]:
+    """CTAs that an SM holds at a time, and what limits them; (0, "") for a chip that is not known."""
+    if arch not in _LIMITS:
+        return 0, ""
+    max_warps, max_ctas, max_shared = _LIMITS[arch]
+    warps = -(-threads // _WARP_SIZE)
+    per_warp = _round_up(max(registers, 1) * _WARP_SIZE, _REGISTER_UNIT)
+    # The register file is split over the sub-cores, and so are the warps.
+    by_registers = _REGISTERS_PER_SM // _SUB_CORES // per_warp * _SUB_CORES // warps
+    by_shared = max_shared // _round_up(shared_bytes + _SHARED_RESERVED, _SHARED_UNIT)
+    return min(
+        (max_warps // warps, "warps"),
+        (max_ctas, "CTA slots"),
+        (by_registers, "registers"),
+        (by_shared, "shared memory"),
+        key=lambda bound: bound[0],
+    )
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

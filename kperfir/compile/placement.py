@@ -1,0 +1,58 @@
+"""Whether records in shared memory would keep CTAs of a kernel from sharing an SM.
+
+Registers decide that as well as shared memory, so it is asked of a kernel that is compiled.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from kperfir._native import record
+
+from kperfir.code.residency import occupancy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ELF = b"\x7fELF"
+
+
+def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout: str) -> bool:
+    """Whether an SM holds fewer CTAs of the kernel than if its records were elsewhere.
+
+    Args:
+        products: Of the stages of Triton's compilation, by name.
+        metadata: Triton's, after the last stage.
+        layout: JSON of the profile buffer.
+    """
+    fields = json.loads(layout)
+    vendor, _, arch = fields["target"].partition(":")
+    if fields["buffer"] != "shared" or vendor != "cuda" or not arch.isdecimal():
+        return False
+    warps = int(fields["total_warps"])
+    words = record.SEGMENT_HEADER_WORDS + int(fields["words_per_warp"])
+    with_records = int(metadata["shared"])
+    without = with_records - warps * words * record.WORD_BYTES
+
+    def holds(shared_bytes: int, registers: int) -> int:
+        threads = warps * int(fields["warp_size"])
+        return occupancy(int(arch), threads=threads, registers=registers, shared_bytes=shared_bytes)[0]
+
+    if holds(with_records, 1) == holds(without, 1):
+        return False  # Whatever the registers.
+    registers = _registers(products, str(metadata["name"]))
+    return holds(with_records, registers) < holds(without, registers)
+
+
+def _registers(products: Mapping[str, Any], kernel: str) -> int:
+    """Per thread: as ptxas says, or an estimate where it did not run."""
+    binary = products.get("cubin", b"")
+    if isinstance(binary, bytes) and binary.startswith(_ELF):
+        from kperfir.audit.builds import resource_usage
+        from kperfir.audit.resources import read_usage
+
+        return read_usage(resource_usage(binary, kernel))[0]
+    from kperfir._native import simt
+
+    return int(simt.Module(products["ptx"]).registers)
