@@ -23,6 +23,7 @@ import pandas as pd
 
 from kperfir.audit.findings import warnings_of
 from kperfir.capture import tables
+from kperfir.capture.accesses import build_accesses
 from kperfir.capture.aggregates import build_aggregates
 from kperfir.capture.flows import build_flows
 from kperfir.capture.reader import Capture
@@ -190,6 +191,11 @@ class Timeline:
         """
         spans, tracks = self.spans, self.tracks
         return build_flows(spans, [launch.layout for launch in self._decoded], tracks[tracks["laps"] > 0])
+
+    @cached_property
+    def accesses(self) -> pd.DataFrame:
+        """A row per launch and timed access to memory, with what its layout predicts: `kperfir.analysis.accesses`."""
+        return build_accesses(self._records)
 
     @cached_property
     def launches(self) -> pd.DataFrame:

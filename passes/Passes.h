@@ -22,6 +22,7 @@ namespace mlir::kperf {
 using OptionTexts = ArrayRef<std::string>;
 
 std::unique_ptr<Pass> createKeepModule(OptionTexts texts);
+std::unique_ptr<Pass> createListLayouts(OptionTexts texts);
 std::unique_ptr<Pass> createListOperations(OptionTexts texts);
 std::unique_ptr<Pass> createInsertAt(OptionTexts texts);
 std::unique_ptr<Pass> createInsertFrames(OptionTexts texts);
@@ -40,7 +41,7 @@ struct PassEntry {
   std::unique_ptr<Pass> (*create)(OptionTexts);
 };
 
-constexpr size_t kPassCount = 12;
+constexpr size_t kPassCount = 13;
 
 /// All passes, in the order in which a kernel goes through them.
 ArrayRef<PassEntry> listPasses();

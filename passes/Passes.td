@@ -77,6 +77,22 @@ def InsertScopes : Pass<"kperf-insert-scopes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::kperf::KPerfDialect"];
 }
 
+def ListLayouts : Pass<"kperf-list-layouts", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createListLayouts({})";
+  let summary = "List the linear layouts of a kernel's accesses to memory";
+  let description = [{
+    Leaves on the module, as JSON in `kperf.layouts`, a pair for each load, store
+    and copy, inner operations first: its name, and the layout of its tensor as
+    a `#ttg.linear`, or an empty text where it has none. Changes nothing else;
+    `kperf-plan-buffer` removes the list.
+
+    After:
+    ```mlir
+    module attributes {kperf.layouts = "[[\"tt.load\",\"#ttg.linear<...>\"]]"} {
+    ```
+  }];
+}
+
 def ListOperations : Pass<"kperf-list-operations", "::mlir::ModuleOp"> {
   let constructor = "::mlir::kperf::createListOperations({})";
   let summary = "List the operations of a kernel for a callback";

@@ -23,6 +23,7 @@ ArrayRef<PassEntry> kperf::listPasses() {
       {"kperf-insert-regions", createInsertRegions},
       {"kperf-verify-balance", createVerifyBalance},
       {"kperf-assign-frames", createAssignFrames},
+      {"kperf-list-layouts", createListLayouts},
       {"kperf-plan-buffer", createPlanBuffer},
       {"convert-kperf-gpu-to-llvm", createConvertKPerfGPUToLLVM},
   };

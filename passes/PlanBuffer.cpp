@@ -96,6 +96,7 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
       module->removeAttr("kperf.regions");
     module->removeAttr("kperf.notes");
     module->removeAttr("kperf.flows");
+    module->removeAttr("kperf.layouts");
     allocateScratch(*kernel, *plan);
     leaveToNextVerifier();
   }

@@ -83,6 +83,7 @@ nb::object logToDict(simt::EventLog &&log) {
   columns["issue"] = toNumpy(std::move(log.issue));
   columns["complete"] = toNumpy(std::move(log.complete));
   columns["value"] = toNumpy(std::move(log.value));
+  columns["units"] = toNumpy(std::move(log.units));
   return columns;
 }
 

@@ -31,6 +31,7 @@ def main(request: Mapping[str, Any]) -> int:
         active=True,
         out=request["out"],
         kernels=request["kernels"],
+        quiet=True,  # The captures are not for the user to report on.
         **({"regions": r} if (r := request["regions"]) else {}),
     )
     return run_script(request["script"], options, cuda_as_cpu=request["cuda_as_cpu"])

@@ -8,13 +8,14 @@ with no more records than the start and end of kernels and loops, so that record
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from kperfir.errors import UsageError
+from kperfir.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,13 +82,15 @@ def what_if(request: Request, folder: Path) -> list[Outcome]:
 
     Raises:
         UsageError: ``nothing-to-try``: no settings are given and no finding has any; ``setting-not-taken``: no kernel
-            was launched with it; ``script-failed``; ``no-launch``.
+            was launched with it; ``run-time-argument``; ``no-launch``.
+        CaptureError: ``script-failed``.
     """
     from kperfir.advice.advise import advise
 
     recorded = _run(request, {}, folder / "recorded.kpf", "")
     findings = advise(recorded).findings
     settings = dict(request.settings) or _most_promising(findings)
+    check_settings(recorded, settings, request.kernels)
     before = _run(request, {}, folder / "before.kpf", LIGHT)
     after = _run(request, settings, folder / "after.kpf", LIGHT)
     return compare(before, after, settings, findings)
@@ -126,6 +129,26 @@ def compare(
     return outcomes
 
 
+def check_settings(recorded: Timeline, settings: Mapping[str, Any], pattern: str) -> None:
+    """Refuse what only changes the work of the kernels whose name matches.
+
+    Raises:
+        UsageError: ``run-time-argument``.
+    """
+    kernels = [r for capture in recorded.captures for r in capture.kernels if fnmatch.fnmatchcase(r.name, pattern)]
+    for name in settings:
+        kinds = {record.facts.get("signature", {}).get(name, "") for record in kernels}
+        if kinds - {"", "constexpr"} and "constexpr" not in kinds:
+            raise UsageError(
+                "run-time-argument",
+                what=f"{name} is a run-time argument: another value is other work, not another way to do it",
+                where=f"kperfir whatif --set {name}={settings[name]}",
+                found=f"{name}: {', '.join(sorted(kinds - {''}))}",
+                expected="launch options, such as num_warps, or constexpr parameters of a kernel",
+                fix="change it in the script, and compare two captures with `kperfir compare`",
+            )
+
+
 def _took(facts: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     known = {
         **facts.get("constants", {}),
@@ -159,7 +182,7 @@ def _run(request: Request, settings: Mapping[str, Any], out: Path, regions: str)
     done = subprocess.run(command, check=False, stdout=sys.stderr)
     if done.returncode != 0:
         changed = ", ".join(f"{name}={value}" for name, value in settings.items())
-        raise UsageError(
+        raise CaptureError(
             "script-failed",
             what="the script failed" + (f" with {changed}" if changed else ""),
             where=" ".join(request.script),

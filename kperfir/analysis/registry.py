@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     import pandas as pd
 
+    from kperfir.capture.layout import Region
     from kperfir.timeline import Timeline
 
 
@@ -87,6 +88,41 @@ def _heat(timeline: Timeline) -> pd.DataFrame:
     return source_heat(timeline.spans)
 
 
+def _accesses(timeline: Timeline) -> pd.DataFrame:
+    from kperfir.analysis.accesses import access_patterns
+
+    return access_patterns(timeline.spans, timeline.accesses)
+
+
+def polls_of(timeline: Timeline) -> set[tuple[int, int]]:
+    """Launch and region of each region that waits for a flag: see `kperfir.analysis.communication`."""
+    records = [launch for capture in timeline.captures for launch in capture.launches]
+    return {
+        (number, region) for number, record in enumerate(records) for region in _polls(record.kernel.layout.regions)
+    }
+
+
+def _polls(regions: Sequence[Region]) -> Iterator[int]:
+    leaves: dict[int, set[str]] = {}
+    for region in reversed(regions):
+        below = leaves.get(region.id, {region.kind})
+        if region.parent >= 0:
+            leaves.setdefault(region.parent, set()).update(below)
+        spins = region.op == "scf.while" and region.kind == "loop" and below <= _POLLING
+        if region.op == "tt.atomic_poll" or (spins and not below.isdisjoint({"atomic", "load"})):
+            yield region.id
+
+
+# What a loop that only waits for a flag is made of.
+_POLLING = {"atomic", "load", "barrier", "iteration", "prologue", "epilogue"}
+
+
+def _communication(timeline: Timeline) -> pd.DataFrame:
+    from kperfir.analysis.communication import exposed_communication
+
+    return exposed_communication(timeline.spans, polls_of(timeline))
+
+
 def slots_of(timeline: Timeline) -> dict[tuple[int, int], int]:
     """By launch and flow, how many buffers go round between the warps, as the compiler says."""
     records = [launch for capture in timeline.captures for launch in capture.launches]
@@ -120,6 +156,8 @@ ANALYSES: dict[str, Analysis] = {
     "path-steps": Analysis("the critical path step by step", _path_steps),
     "phases": Analysis("prologue, loop filling, steady and draining, epilogue", _phases),
     "waves": Analysis("waves, tail and imbalance of SMs", _waves),
+    "accesses": Analysis("bank conflicts and coalescing, predicted from layouts, next to measured time", _accesses),
+    "communication": Analysis("what CTAs send to each other, how much of it is hidden behind work", _communication),
     "heat": Analysis("time per source line", _heat),
     "swp": Analysis("software pipelining: the KPerfIR paper's model next to what was seen", _swp),
     "ws": Analysis("warp specialisation: the KPerfIR paper's model next to what was seen", _ws),

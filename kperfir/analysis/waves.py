@@ -15,7 +15,9 @@ last CTA, t the length from the launch's first start to its last end
     tail       = t - (time until the first SM that had a CTA has none left), as cycles
     tail_share = sum over these SMs of (last end - e_i) / (number of them * t): what their idle end costs
 
-CTAs that were not recorded are unknown: with sampling, imbalance and tail are of those that were.
+Where CTAs of a launch are not recorded, it is not known which SMs they were on and when: how many SMs were used, how
+busy they were, imbalance and tail are NaN, and so are waves, unless the device says how many SMs it has and how many
+CTAs one holds.
 """
 
 from __future__ import annotations
@@ -36,6 +38,10 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+_OF_WHOLE = ("sm_busy", "imbalance", "tail_cycles", "tail_share")
+_NAN = float("nan")
+
+
 def waves(
     spans: pd.DataFrame, launches: pd.DataFrame, sms: int = 0, ctas_per_sm: Mapping[int, int] | None = None
 ) -> pd.DataFrame:
@@ -54,28 +60,37 @@ def waves(
     ctas = cta_cycles(spans)
     ctas["cycles"] = ctas["end_cycles"] - ctas["start_cycles"]
     occupancy = sm_occupancy(spans)
-    totals = launches.set_index("launch")["ctas_total"]
+    by_launch = launches.set_index("launch")
+    totals = by_launch["ctas_total"]
     rows = []
     for launch, own in ctas.groupby("launch", sort=True):
         seen = occupancy[occupancy["launch"] == launch]
         busy = seen["cycles"] * seen["busy_share"]
         ends = own.groupby("sm")["end_cycles"].max()
         length = int(own["end_cycles"].max() - own["start_cycles"].min())
-        held = (ctas_per_sm or {}).get(int(launch), 0) or int(seen["max_resident"].max())
-        all_sms = max(sms, len(seen))
         number = int(totals.get(launch, len(own)))
-        full = number / (all_sms * held) if held else float("nan")
+        whole = len(own) >= number
+        held = (ctas_per_sm or {}).get(int(launch), 0) or (int(seen["max_resident"].max()) if whole else 0)
+        all_sms = max(sms, len(seen)) if sms or whole else 0
+        full = number / (all_sms * held) if held and all_sms else float("nan")
         mean = own["cycles"].mean()
         rows.append(
             {
                 "launch": launch, "kernel": str(own["kernel"].iloc[0]), "ctas": number, "sms": all_sms,
-                "sms_used": len(seen), "ctas_per_sm": held, "waves": full,
+                "sms_used": len(seen) if whole else _NAN, "ctas_per_sm": held, "waves": full,
                 "wave_fill": full / math.ceil(full) if full > 0 else float("nan"),
-                "sm_busy": busy.sum() / (all_sms * length) if length else 0.0,
-                "imbalance": busy.max() / busy.mean() if busy.mean() > 0 else 1.0,
-                "tail_cycles": int(ends.max() - ends.min()),
-                "tail_share": (ends.max() - ends).sum() / (len(ends) * length) if length else 0.0,
+                **(_ends(busy, ends, length, all_sms) if whole else dict.fromkeys(_OF_WHOLE, _NAN)),
                 "cta_spread": own["cycles"].std(ddof=0) / mean if mean > 0 else 0.0,
             }
         )  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _ends(busy: pd.Series, ends: pd.Series, length: int, sms: int) -> dict[str, float]:
+    """How evenly the SMs of a launch work, and how they end; see the module's formulae."""
+    return {
+        "sm_busy": busy.sum() / (sms * length) if length else 0.0,
+        "imbalance": busy.max() / busy.mean() if busy.mean() > 0 else 1.0,
+        "tail_cycles": int(ends.max() - ends.min()),
+        "tail_share": (ends.max() - ends).sum() / (len(ends) * length) if length else 0.0,
+    }

@@ -26,7 +26,7 @@ _SOURCE_WIDTH = 60
 @click.command("report")
 @files_argument
 @click.option("--kernel", "pattern", metavar="GLOB", default="*", help="Only kernels whose name matches.")
-@click.option("--by", type=click.Choice(["region", "line", "kind"]), default="region", help="What a row stands for.")
+@click.option("--by", type=click.Choice(["region", "line", "kind"]), help="What a row stands for; default: region.")
 @click.option("--sort", type=click.Choice(list(SORTS)), help="Order of rows; default: program for regions, else self.")
 @click.option("--limit", type=click.IntRange(min=1), help="Rows per kernel at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: all columns, full precision.")
@@ -34,7 +34,7 @@ _SOURCE_WIDTH = 60
 @click.option("--html", "page", type=click.Path(path_type=Path), metavar="OUT", help="Write a page for a browser.")
 @click.option("--analysis", type=click.Choice(list(ANALYSES)), help="Show this analysis instead (docs/analyses.md).")
 def command(
-    files: tuple[Path, ...], pattern: str, by: str, sort: str | None, limit: int | None, *, as_json: bool,
+    files: tuple[Path, ...], pattern: str, by: str | None, sort: str | None, limit: int | None, *, as_json: bool,
     as_digest: bool, page: Path | None, analysis: str | None,
 ) -> int:  # fmt: skip
     """Show where the time goes.
@@ -58,11 +58,14 @@ def command(
     if analysis:
         if page or as_digest:
             raise click.UsageError("--analysis is a table, or JSON with --json")
+        if by or sort:
+            raise click.UsageError("--analysis has rows and an order of its own: leave --by and --sort out")
         return _show_analysis(timeline, analysis, kernels, limit, as_json=as_json)
     if page:
         return _write_page(timeline, page, kernels)
     if as_digest:
-        by, sort, limit = "region", None, None
+        by, sort, limit = None, None, None
+    by = by or "region"
     sort = sort or ("program" if by == "region" else "self")
     report = build(timeline, Request(by, sort, kernels, limit, findings=as_json or as_digest))
     if as_digest:

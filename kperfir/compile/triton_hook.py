@@ -20,6 +20,8 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
+from kperfir.compile.access_shapes import find_accesses
+from kperfir.compile.accesses import predict
 from kperfir.compile.attempt import attempt, parse_module
 from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
@@ -35,11 +37,14 @@ from kperfir.runtime.patches import Patches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from kperfir.compile.access_shapes import Found
     from kperfir.config import Options
 
     Wrapper = Callable[[Callable[..., None]], Callable[..., None]]
 
 LAYOUT_KEY = "kperf_layout"
+# What is predicted of its accesses to memory.
+ACCESSES_KEY = "kperf_accesses"
 # Why a kernel that was to be instrumented is not.
 REASON_KEY = "kperf_not_instrumented"
 
@@ -178,6 +183,7 @@ class Compilation:
         self._reason = ""
         self._had_records = False  # When it came to us.
         self._products: dict[str, Any] = {}
+        self._accesses: list[Found] = []
 
     def take_part(self) -> None:
         """Wrap the stages. A compilation without an ``llir`` stage is not for us."""
@@ -258,6 +264,7 @@ class Compilation:
 
         self._module, failure = attempt(lambda: instrument(module, self.hook.pipelines.ttgir, self.custom))
         if failure is None:
+            self._accesses = attempt(lambda: find_accesses(module))[0] or []
             return module
         return self._give_up(failure, module)
 
@@ -274,6 +281,10 @@ class Compilation:
         if failure is None:
             products, trial = tried
             metadata.update(trial)
+            if self._accesses and "ptx" in products:
+                # Without predictions a kernel is as good as with them.
+                text, _ = attempt(lambda: predict(self._accesses, metadata[LAYOUT_KEY], products["ptx"]))
+                metadata[ACCESSES_KEY] = text or ""
             self._products = products
             run_passes(module, "kperf-keep-module{action=forget}")
             return products["llir"]

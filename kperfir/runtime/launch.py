@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Keys of Triton's metadata that kperfir.compile.triton_hook writes.
 LAYOUT_KEY = "kperf_layout"
+ACCESSES_KEY = "kperf_accesses"
 REASON_KEY = "kperf_not_instrumented"
 
 
@@ -232,6 +233,9 @@ def describe_kernel(source: Any, metadata: Any) -> Kernel:
     reason = getattr(metadata, REASON_KEY, "")
     if reason:
         facts["not_instrumented"] = reason
+    accesses = getattr(metadata, ACCESSES_KEY, "")
+    if accesses:
+        facts["accesses"] = json.loads(accesses)
     layout = getattr(metadata, LAYOUT_KEY, None)
     return Kernel(metadata.name, layout if isinstance(layout, str) else "", facts)
 

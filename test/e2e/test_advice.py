@@ -82,3 +82,14 @@ def test_whatif_of_a_script_without_kernels_says_so(
     done = run_python("-m", "kperfir", "whatif", script, TRITON_KPERF_DEVICE="simt")
     assert done.returncode == 2
     assert "no-launch" in done.stderr
+
+
+def test_whatif_of_a_script_that_fails_has_failed(
+    tmp_path: Path, run_python: Callable[..., CompletedProcess[str]]
+) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text("raise SystemExit(7)", encoding="utf-8")
+    done = run_python("-m", "kperfir", "whatif", "--set", "num_warps=4", script, TRITON_KPERF_DEVICE="simt")
+    assert done.returncode == 1
+    assert "exit code 7" in done.stderr
+    assert "kperfir report" not in done.stderr

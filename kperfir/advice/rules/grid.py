@@ -36,7 +36,7 @@ def fill_device(case: Case) -> Iterator[Finding]:
     yield Finding(
         rule="fill-device",
         kernel=case.kernel,
-        title=f"{row['ctas']} CTAs leave {case.sms - row['sms_used']} of {case.sms} SMs without work",
+        title=f"{row['ctas']} CTAs leave {_idle_sms(case)} of {case.sms} SMs without work",
         places=_kernel(case),
         figures=(
             Figure("ctas", row["ctas"], "count"),
@@ -58,6 +58,8 @@ def last_wave(case: Case) -> Iterator[Finding]:
     Expected is k = 2, or 4 if 2 gains nothing; bound is w.
     """
     row = case.waves
+    if not row["waves"] > 0:  # Not known.
+        return
     full, count = row["waves"], math.ceil(row["waves"])
     if count < 2 or row["cta_spread"] > LEAST_SPREAD or full / count >= FULL:
         return
@@ -129,7 +131,7 @@ def shorten_ends(case: Case) -> Iterator[Finding]:
     Expected: half of it is hidden behind the loop of the next tile; bound: all of it.
     """
     loops = _loop_share(case)
-    if not loops or 1 - loops < LEAST_ENDS or case.waves["waves"] <= 1:
+    if not loops or 1 - loops < LEAST_ENDS or not case.waves["waves"] > 1:
         return
     ends = case.spans[case.spans["kind"].isin(["prologue", "epilogue"])]
     yield Finding(
@@ -162,7 +164,7 @@ def raise_occupancy(case: Case) -> Iterator[Finding]:
     """
     row = case.waves
     held, limiter = int(case.launch_facts.get("ctas_per_sm") or 0), str(case.launch_facts.get("occupancy_limiter", ""))
-    if limiter not in ("registers", "shared memory") or not held or row["waves"] <= held / (held + 1):
+    if limiter not in ("registers", "shared memory") or not held or not row["waves"] > held / (held + 1):
         return
     wait = _wait_share(case)
     demand = max(1 - wait, 1e-3)
@@ -220,8 +222,15 @@ def _loop_share(case: Case) -> float:
     table = phases(case.spans)
     if table.empty:
         return 0.0
-    inside = table[table["phase"].isin(["fill", "steady", "drain", "between"])]
+    inside = table[table["phase"].isin(["fill", "steady", "drain", "unrecorded", "between"])]
     return float(min(1.0, inside.groupby("role")["cycles"].sum().max() / case.cta_cycles))
+
+
+def _idle_sms(case: Case) -> int:
+    """SMs without a CTA; if not all CTAs recorded, as if each had an SM of its own, as it has on a device."""
+    row = case.waves
+    used = row["sms_used"] if row["sms_used"] == row["sms_used"] else min(row["ctas"], case.sms)
+    return int(case.sms - used)
 
 
 def _kernel(case: Case) -> tuple[Place, ...]:

@@ -213,7 +213,7 @@ def overlap_products(case: Case) -> Iterator[Finding]:
     left: bound saves min(P, C), expected half of that, as the first and the last part of each have no partner.
     """
     roles = [view.role for view in case.loops if not view.kinds("wgmma", "wgmma_wait").empty]
-    if len(set(roles)) != 1 or int(case.waves["ctas_per_sm"]) > 1:
+    if len(set(roles)) != 1 or int(case.waves["ctas_per_sm"]) != 1:
         return
     for view in case.loops:
         products = view.cycles("wgmma", "wgmma_wait")

@@ -108,6 +108,7 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   if (range)
     coalesce(*range, source.lane, bytes, reading,
              isContiguous(source.lane, bytes, reading), list);
+  logUnits(list.countSectors());
   bool cached = op.sub != kCacheGlobal && l1.exists();
   uint64_t cycles = std::max(1u, list.count);
   uint64_t served = currentIsFree() ? now : occupyLsu(cycles);

@@ -20,6 +20,7 @@ void EventLog::append(const EventLog &other) {
   extend(issue, other.issue);
   extend(complete, other.complete);
   extend(value, other.value);
+  extend(units, other.units);
 }
 
 } // namespace kperfir::simt

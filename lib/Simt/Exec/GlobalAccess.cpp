@@ -45,6 +45,7 @@ void Sm::loadGlobal(Warp &warp, const MicroOp &op, LaneMask active,
   LineList list;
   if (range)
     coalesce(*range, addresses.lane, bytes, active, contiguous, list);
+  logUnits(list.countSectors());
   unsigned lines =
       range ? list.count : static_cast<unsigned>(std::popcount(active));
   uint64_t cycles =
@@ -133,6 +134,7 @@ void Sm::storeGlobal(Warp &warp, const MicroOp &op, LaneMask active,
     coalesce(*range, addresses.lane, bytes, active, contiguous, list);
   else
     coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
+  logUnits(list.countSectors());
   if (isUntimed)
     noteUntimedWrite(range);
   // Written through; a later load of this SM must see the new data.

@@ -113,6 +113,7 @@ uint64_t Sm::accountShared(unsigned wavefronts, unsigned best) {
   if (isUntimed)
     return now;
   ++statistics.sharedAccesses;
+  logUnits(wavefronts);
   statistics.sharedWavefronts += wavefronts;
   statistics.sharedConflictWavefronts +=
       wavefronts - std::min(wavefronts, best);

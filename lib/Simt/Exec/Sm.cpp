@@ -394,6 +394,7 @@ void Sm::logIssue(const Warp &warp, const MicroOp &op, uint32_t pc) {
   log.issue.push_back(now);
   log.complete.push_back(now + launch.costs[pc].latency);
   log.value.push_back(0);
+  log.units.push_back(0);
 }
 
 } // namespace kperfir::simt

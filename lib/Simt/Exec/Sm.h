@@ -228,6 +228,10 @@ private:
     if (currentLog != kNoLog)
       log.complete[currentLog] = cycle;
   }
+  void logUnits(unsigned units) {
+    if (currentLog != kNoLog)
+      log.units[currentLog] += units;
+  }
   bool currentIsFree() const { return issuingFree; }
   /// Takes the load/store unit for `cycles`; returns when it begins.
   uint64_t occupyLsu(uint64_t cycles);

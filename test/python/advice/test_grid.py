@@ -77,7 +77,7 @@ def test_even_ctas_have_no_tail() -> None:
 
 def in_waves(before: int, trips: int, after: int, *, waves: int) -> HandMade:
     node = looping(before, trips, after)
-    return hand_made([Warp([node])], ctas_total=waves)
+    return hand_made([Warp([node])], ctas_total=waves, sm_count=1, launch_facts={"ctas_per_sm": 1})
 
 
 def test_ends_of_ctas_in_waves_want_a_persistent_grid() -> None:
@@ -99,7 +99,7 @@ def test_ends_that_nothing_could_hide_stay(timeline: HandMade) -> None:
 def resident(wait: int, limiter: str, *, held: int = 1) -> HandMade:
     kernel = at("kernel", 0, 1000, at("mbarrier_wait", 0, wait))
     facts = {"ctas_per_sm": held, "occupancy_limiter": limiter}
-    return hand_made([Warp([kernel])], ctas_total=8, launch_facts=facts, facts={"shared_bytes": 1 << 16})
+    return hand_made([Warp([kernel])], ctas_total=8, sm_count=1, launch_facts=facts, facts={"shared_bytes": 1 << 16})
 
 
 def test_waiting_ctas_want_company() -> None:

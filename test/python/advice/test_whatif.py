@@ -9,7 +9,7 @@ import pytest
 
 from kperfir.advice.finding import Change, Finding
 from kperfir.advice.rerun import changed
-from kperfir.advice.whatif import Outcome, _most_promising, compare
+from kperfir.advice.whatif import Outcome, _most_promising, check_settings, compare
 from kperfir.capture.writer import CaptureWriter, LaunchInfo
 from kperfir.cli.whatif import _print
 from kperfir.errors import UsageError
@@ -107,3 +107,14 @@ def test_json_holds_the_error() -> None:
     data = Outcome("k", {"S": 2}, 300, 200, 1.5, "r", 1.65, 2.0).to_dict()
     assert data["error"] == pytest.approx(0.1)
     assert list(data)[:3] == ["kernel", "settings", "before_cycles"]
+
+
+def test_a_run_time_argument_is_no_change_of_a_kernel(tmp_path: Path) -> None:
+    signature = {"K": "i32", "BK": "constexpr"}
+    recorded = capture(tmp_path / "a.kpf", 300, {"num_stages": 2, "signature": signature})
+    with pytest.raises(UsageError, match="run-time argument") as raised:
+        check_settings(recorded, {"K": 512}, "*")
+    assert raised.value.code == "run-time-argument"
+    for settings in ({"BK": 32}, {"num_warps": 4}, {"other": 1}):
+        check_settings(recorded, settings, "*")
+    check_settings(recorded, {"K": 512}, "another*")

@@ -72,3 +72,12 @@ def test_work_does_not_go_warp_by_warp() -> None:
         for ctas in (10, 100)
     )
     assert calls_of(lambda: phases(many)) < 1.5 * calls_of(lambda: phases(few))
+
+
+def test_iterations_that_are_not_recorded_are_no_epilogue() -> None:
+    # A loop of 100 to 900, of whose eight iterations the third and the sixth are recorded.
+    some = [at("iteration", 300, 400, line=2, iteration=2), at("iteration", 600, 700, line=2, iteration=5)]
+    found = cycles_of(at("loop", 100, 900, *some, line=2), end=950)
+    assert found == {
+        "prologue": 100, "fill": 0, "steady": 200, "drain": 0, "unrecorded": 600, "between": 0, "epilogue": 50
+    }  # fmt: skip

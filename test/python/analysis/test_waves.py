@@ -34,3 +34,14 @@ def test_device_says_how_much_there_is_room_for() -> None:
     assert row["wave_fill"] == pytest.approx(3 / 16)
     assert row["sm_busy"] == pytest.approx(300 / 1600)
     assert row["sms_used"] == 2
+
+
+def test_what_depends_on_ctas_that_did_not_record_is_not_known() -> None:
+    some = hand_made([cta(0, 0, 0, 100), cta(2, 0, 100, 200)], ctas_total=6)
+    (row,) = waves(some.spans, some.launches).to_dict("records")
+    unknown = ("sms_used", "waves", "wave_fill", "sm_busy", "imbalance", "tail_cycles", "tail_share")
+    assert all(row[name] != row[name] for name in unknown)
+    assert (row["ctas"], row["cta_spread"]) == (6, 0)
+    (row,) = waves(some.spans, some.launches, sms=2, ctas_per_sm={0: 1}).to_dict("records")
+    assert (row["waves"], row["wave_fill"]) == (3, 1)
+    assert row["sms_used"] != row["sms_used"]

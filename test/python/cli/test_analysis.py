@@ -37,3 +37,10 @@ def test_words_in_brackets_are_printed(whole, monkeypatch: pytest.MonkeyPatch, c
 
 def test_dropped_records_are_exit_code_3(kperfir, lossy) -> None:
     assert kperfir("report", lossy, "--analysis", "roles").code == 3
+
+
+@pytest.mark.parametrize("option", [("--by", "line"), ("--sort", "self"), ("--by", "region")])
+def test_rows_and_order_of_the_report_are_none_of_an_analysis(kperfir, whole, option: tuple[str, str]) -> None:
+    answer = kperfir("report", whole, "--analysis", "roles", *option)
+    assert answer.code == 2
+    assert option[0] in answer.err

@@ -1,0 +1,108 @@
+"""What is predicted of accesses to memory, against what the SIMT device counted from the addresses of their lanes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import kperfir
+from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
+from kperfir.analysis.accesses import access_patterns
+from support.access_kernels import picks, row_sums, stepped, turned
+from support.access_truth import compare
+from support.launch import run_profiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kernels.workload import Workload
+
+# Regions of which all accesses are predicted, and those of them that are exact.
+KERNELS = {
+    "transpose_fp16@aligned": (2, 0),
+    "rope_bf16": (6, 6),
+    "reduce_rows": (1, 1),
+    "topk_fp32": (2, 2),
+    "embedding_fwd": (3, 3),
+    "split_join_flip": (4, 4),
+    "matmul_fp16": (12, 5),
+    "matmul_tf32": (12, 5),
+    "matmul_int8": (4, 3),
+    "fa_fwd_fp16@even": (12, 3),
+    "fa_bwd_dkdv": (21, 12),
+    "g_mma_v2": (5, 5),
+    "g_cp_mbarrier": (3, 3),
+    "branchy_loop": (4, 4),
+}
+HOPPER = {"fa_fwd_fp16@even": (10, 1), "cluster_2": (2, 2)}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_prediction_is_what_the_device_counts(name: str, tmp_path: Path) -> None:
+    check(WORKLOADS[name], KERNELS[name], tmp_path)
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_prediction_is_what_the_device_counts_on_hopper(name: str, tmp_path: Path) -> None:
+    check(HOPPER_WORKLOADS[name], HOPPER[name], tmp_path, simt_chip="h100")
+
+
+def check(workload: Workload, expected: tuple[int, int], folder: Path, **options: Any) -> None:
+    """Each execution of an exact region costs what is predicted, of the others no more."""
+    table = compare(run_profiled(workload, folder / "out.kpf", log=True, buffer_bytes=64 << 10, **options))
+    exact = table[table["exact"]]
+    assert (len(table), len(exact)) == expected, table.to_string()
+    assert (table["most"] <= table["cost"]).all(), table.to_string()
+    assert (exact["most"] == exact["cost"]).all(), exact.to_string()
+    by_all = exact[exact["copies"] == 1]
+    assert (by_all["least"] == by_all["cost"]).all(), by_all.to_string()
+    by_one = exact[exact["copies"] > 1]
+    assert (by_one["mean"] * by_one["copies"] == by_one["cost"]).all(), by_one.to_string()
+
+
+def patterns(launch: Callable[[], None], folder: Path) -> pd.DataFrame:
+    """The analysis of a launch, by the kind of region."""
+    with kperfir.profile(folder / "out.kpf", device="simt", simt_threads=1):
+        launch()
+    timeline = kperfir.load(folder / "out.kpf")
+    table = access_patterns(timeline.spans, timeline.accesses)
+    return table.set_index(table["name"].str.split().str[0])
+
+
+@pytest.mark.parametrize(("swizzled", "degree"), [(1, 32), (8, 4), (32, 1)])
+def test_bank_conflicts_are_named_and_timed(swizzled: int, degree: int, tmp_path: Path) -> None:
+    table = patterns(lambda: turned(swizzled), tmp_path)
+    read, write = table.loc["local_load"], table.loc["local_store"]
+    assert (read["instruction"], read["requests"], read["bound"]) == ("ld.shared.b32", 32, "exact")
+    assert (read["cost"], read["degree"], read["lost_cycles"]) == (32 * degree, degree, 32 * (degree - 1))
+    assert (write["cost"], write["degree"]) == (32, 1)
+    assert read["mean_cycles"] > read["cost"]
+
+
+def test_coalescing_is_named_and_timed(tmp_path: Path) -> None:
+    down = patterns(lambda: row_sums(along=False), tmp_path).loc["load"]
+    along = patterns(lambda: row_sums(along=True), tmp_path).loc["load"]
+    assert (down["run_bytes"], along["run_bytes"]) == (4, 256)
+    assert (down["bytes"], down["cost"], down["ideal"]) == (4, 32 * down["requests"], 4 * down["requests"])
+    assert (along["bytes"], along["degree"]) == (16, 1)
+    assert down["lost_bytes"] == 32 * 28 * down["requests"]
+    # Rows lie apart by a run-time value: were it 0, there would be fewer.
+    assert (down["bound"], along["bound"]) == ("at most", "at most")
+
+
+# A thread holds four numbers in a row: two steps apart, each of its four loads meets a sector of its own.
+@pytest.mark.parametrize(("step", "degree"), [(1, 1), (2, 8), (64, 8)])
+def test_steps_cost_the_sectors_that_they_touch(step: int, degree: int, tmp_path: Path) -> None:
+    load = patterns(lambda: stepped(step), tmp_path).loc["load"]
+    assert (load["degree"], load["bound"]) == (degree, "exact")
+
+
+def test_addresses_from_memory_are_not_predicted(tmp_path: Path) -> None:
+    load = patterns(picks, tmp_path).loc["load"].iloc[1]
+    assert (load["requests"], load["bound"]) == (1, "unknown")
+    assert load["cost"] != load["cost"]
+    assert "data" in load["why"]
+    assert load["mean_cycles"] > 0
