@@ -13,6 +13,7 @@ import difflib
 import fnmatch
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kperfir.errors import ConfigError, warn
@@ -79,6 +80,15 @@ def _bytes(value: object) -> int:
     if not digits.isdecimal() or text[len(digits) :] not in _UNITS:
         raise ValueError("a number of bytes, such as 65536, 64KiB or 256MiB")
     return int(digits) * _UNITS[text[len(digits) :]]
+
+
+def _bytes_or_capture(value: object) -> int | str:
+    try:
+        return _bytes(value)
+    except ValueError as error:
+        if str(value).endswith(".kpf"):
+            return str(Path(str(value)).absolute())
+        raise ValueError(f"{error}, or a capture (.kpf) of the same kernels, which says how many it takes") from None
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -173,7 +183,9 @@ class Options:
         "STRATEGY", "saturate", _one_of(*STRATEGIES), "what is kept: first records, last ones, or sums"
     )
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
-    buffer_bytes: int = _setting("BUFFER_BYTES", 0, _bytes, "bytes of records per CTA; 0 lets the compiler choose")
+    buffer_bytes: int | str = _setting(
+        "BUFFER_BYTES", 0, _bytes_or_capture, "bytes of records per CTA, or a .kpf to learn them from; 0 is automatic"
+    )
     batch: int = _setting("BATCH", 1, _batch, "records stored by one instruction: 1, 2 or 4; more take more registers")
     ctas: tuple[int, int, int] = _setting("CTAS", EVERY, _range, "CTAs to record: first:last:step of the linear id")
     iterations: tuple[int, int, int] = _setting(

@@ -345,6 +345,9 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
     * `buffer-bytes` (default 0): bytes of records per CTA. 0 means 2048 for
       each warp, or two of the largest frames if that is more. A buffer asked for
       must hold one of the largest frames for each warp.
+    * `words-per-warp` (default 0): instead of that, words of records of each
+      warp, at least; in global memory if shared memory has no room for all. 0
+      means that nothing is known.
     * `strategy` (default `saturate`): what is kept. `saturate`: the first
       records, `ring`: the last. `aggregate`: none; each warp sums up the
       executions of each region, in 160 bytes, whatever `buffer-bytes` says. Not

@@ -39,6 +39,7 @@ constexpr uint64_t kMaxCtaBytes = uint64_t(1) << 30;
 
 struct PlanBufferOptions {
   uint32_t bufferBytes = 0;
+  uint32_t wordsPerWarp = 0;
   std::string strategy = "saturate";
   std::string buffer = "auto";
   uint32_t sampleCtas = 1;
@@ -172,6 +173,12 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
                                kWordsAlignment);
       minimum = std::min(minimum, wanted);
     }
+    if (options.wordsPerWarp != 0) {
+      wanted = llvm::alignTo(std::max(options.wordsPerWarp, oneFrame),
+                             kWordsAlignment);
+      if (options.buffer != "shared")
+        minimum = wanted; // Less would drop what is known to come.
+    }
     if (wanted < oneFrame)
       return module.emitError()
              << "profile buffer of " << options.bufferBytes
@@ -281,6 +288,7 @@ std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts) {
   OptionReader reader("kperf-plan-buffer", texts);
   PlanBufferOptions options;
   reader.readCount("buffer-bytes", options.bufferBytes);
+  reader.readCount("words-per-warp", options.wordsPerWarp);
   reader.readChoice("strategy", options.strategy,
                     {"saturate", "ring", "aggregate"});
   reader.readChoice("buffer", options.buffer, {"auto", "shared", "global"});

@@ -79,8 +79,19 @@ def plan_pipelines(options: Options) -> Pipelines:
 
 
 def _plan(options: Options, buffer: str) -> PassCall:
-    sizes = (f"buffer-bytes={options.buffer_bytes}", f"strategy={options.strategy}", f"buffer={buffer}")
+    measured = isinstance(options.buffer_bytes, str)  # Then each kernel has its own: `with_words`.
+    sizes = (
+        f"buffer-bytes={0 if measured else options.buffer_bytes}",
+        f"strategy={options.strategy}",
+        f"buffer={buffer}",
+    )
     return PassCall("kperf-plan-buffer", (*sizes, *_selection(options)))
+
+
+def with_words(pipeline: str, words: int) -> str:
+    """`pipeline`, which plans a buffer, so that it has room for so many words of each warp."""
+    (call,) = parse_pipeline(pipeline)
+    return str(PassCall(call.name, (*call.options, f"words-per-warp={words}")))
 
 
 def records_kind(options: Options, kind: str) -> bool:

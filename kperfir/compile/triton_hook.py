@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.access_shapes import find_accesses
@@ -25,10 +26,11 @@ from kperfir.compile.accesses import predict
 from kperfir.compile.attempt import attempt, parse_module
 from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
-from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind
+from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind, with_words
 from kperfir.compile.placement import loses_ctas
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.refusal import PROTON, announce
+from kperfir.compile.sizes import measured_words
 from kperfir.compile.source_file import source_file
 from kperfir.errors import CompileError, UsageError, warn
 from kperfir.passes import custom
@@ -63,6 +65,7 @@ class TritonHook:
         self._lowering = threading.local()
         self.front_end = FrontEnd()
         self._wraps_builder = False
+        self._words: dict[str, int] = {}  # Per kernel, where an earlier capture has measured it.
         self.passes = PassWrappers(self._patches)
 
     def install(self) -> None:
@@ -77,7 +80,10 @@ class TritonHook:
         from triton.compiler import code_generator, compiler
 
         load_plugin()
+        if isinstance(self.options.buffer_bytes, str):
+            self._words = measured_words(Path(self.options.buffer_bytes))
         text = f"kperfir {plugin_digest()} {self.pipelines} {self.options.kernels}"
+        text += f" {sorted(self._words.items())}" if self._words else ""
         self._key = text  # Asked for once per launch: made once.
         self._previous = knobs.runtime.add_stages_inspection_hook
         self._patches.replace(knobs.runtime, "add_stages_inspection_hook", self._hook_stages)
@@ -135,6 +141,8 @@ class TritonHook:
             if point in _POINTS and getattr(self._lowering, "active", False):
                 name = "outside" if point == _PLACING and self._lowering.outside else _POINTS[point]
                 pipeline = getattr(self.pipelines, name)
+                if point == _PLACING and self._lowering.kernel in self._words:
+                    pipeline = with_words(pipeline, self._words[self._lowering.kernel])
                 add_passes(arguments[0], pipeline if isinstance(pipeline, str) else pipeline[backend])
             return result
 
@@ -143,6 +151,7 @@ class TritonHook:
     def lower(self, stage: Callable[..., Any], module: Any, metadata: dict[str, Any], *, outside: bool = False) -> Any:
         """Run the ``llir`` stage with the passes of its two points; `outside`: records are in global memory."""
         self._lowering.active, self._lowering.outside = True, outside
+        self._lowering.kernel = module.get_entry_func_name()
         try:
             result = stage(module, metadata)
         finally:

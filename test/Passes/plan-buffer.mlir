@@ -2,6 +2,8 @@
 // RUN: kperfir opt %s --pass "kperf-plan-buffer{buffer-bytes=1024 strategy=ring}" --split-input-file | filecheck %s --check-prefix RING
 // RUN: kperfir opt %s --pass "kperf-plan-buffer{buffer=global}" --split-input-file | filecheck %s --check-prefix GLOBAL
 // RUN: kperfir opt %s --pass "kperf-plan-buffer{shared-limit-bytes=300}" --split-input-file | filecheck %s --check-prefix SMALL
+// RUN: kperfir opt %s --pass "kperf-plan-buffer{words-per-warp=600}" --split-input-file | filecheck %s --check-prefix WORDS
+// RUN: kperfir opt %s --pass "kperf-plan-buffer{words-per-warp=600 shared-limit-bytes=8192}" --split-input-file | filecheck %s --check-prefix WORDS-OUTSIDE
 
 // Four warps get 2048 bytes each, so 512 words, and a header of 4 words. The
 // kernel's 100 bytes of shared memory are followed by ours at 112:
@@ -21,6 +23,12 @@
 // RING-SAME: \22words_per_warp\22:64
 // RING-SAME: ring = 1 : i32
 // RING-SAME: ttg.shared = 1200 : i32
+
+// What is known to be needed, whole: in shared memory or elsewhere.
+// WORDS: \22buffer\22:\22shared\22
+// WORDS-SAME: \22words_per_warp\22:600
+// WORDS-OUTSIDE: \22buffer\22:\22global\22
+// WORDS-OUTSIDE-SAME: \22words_per_warp\22:600
 
 // Nothing of ours is in shared memory.
 // GLOBAL: \22buffer\22:\22global\22

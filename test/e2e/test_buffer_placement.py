@@ -134,3 +134,18 @@ def test_records_do_not_keep_ctas_from_sharing_an_sm(name: str, buffer: str, tmp
     inside = run_profiled(workload, tmp_path / "inside.kpf", buffer="shared")
     assert layout_of(inside)["buffer"] == "shared"
     assert (inside.launch.result.occupancy < plain.launch.result.occupancy) == (buffer == "global")
+
+
+@pytest.mark.parametrize("strategy", ["saturate", "ring"])
+@pytest.mark.parametrize(("name", "room"), [("nested_loops", 1024), ("matmul_fp16", 2048)])
+def test_second_pass_has_room_for_what_the_first_one_counted(name: str, room: int, strategy: str, tmp_path: Path):
+    workload = WORKLOADS[name]
+    first = run_profiled(workload, tmp_path / "first.kpf", strategy=strategy, buffer_bytes=room)
+    second = run_profiled(workload, tmp_path / "second.kpf", log=True, strategy=strategy, buffer_bytes=str(first.path))
+    workload.verify(second.arguments)
+    assert first.timeline.launches["dropped"].sum() > 0
+    compared = compare_stamps(second, strategy=strategy)
+    assert compared.decoded == compared.executed == first.timeline.tracks["records"].sum()
+    # And not for much more.
+    used = second.timeline.tracks["records"].max()
+    assert used < layout_of(second)["words_per_warp"] < 3 * used
