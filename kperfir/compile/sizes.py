@@ -41,7 +41,8 @@ def measured_words(path: Path) -> dict[str, int]:
     if not words:
         raise ConfigError(
             "bad-option", where=f"buffer_bytes, {path}", found="no records of a kernel",
-            expected="a capture of the kernels that are to be recorded", fix="record once with strategy saturate or ring",
+            expected="a capture of the kernels that are to be recorded",
+            fix="record once with strategy saturate or ring",
         )  # fmt: skip
     return words
 
