@@ -295,9 +295,9 @@ class Timeline:
         flat = np.concatenate([*counts, np.empty(0, np.int64)])
         return np.repeat(np.arange(len(flat)), flat)
 
-    @property
+    @cached_property
     def kernel_cycles(self) -> dict[str, int]:
-        """Per kernel, the time of all warps of its recorded CTAs together, less those that recorded in no CTA."""
+        """What shares are shares of: per kernel, the time of all warps of its recorded CTAs, idle warps left out."""
         cycles: dict[str, int] = {}
         for launch in self._decoded:
             busy = int(tables.cta_cycles(launch).sum()) * tables.recording_warps(launch)
@@ -433,70 +433,34 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
 def _summarise(
     spans: pd.DataFrame, tracks: np.ndarray[Any, np.dtype[np.int64]], kernel_cycles: dict[str, int]
 ) -> pd.DataFrame:
-    """Sort the spans by region once, keeping their order within it, and take each region's stretch."""
+    from kperfir.analysis.grouped import group_by, number
+    from kperfir.analysis.self_time import self_cycles
     from kperfir.analysis.wait_time import wait_cycles
 
-    parent = spans["parent"].to_numpy()
-    duration = spans["duration_cycles"].to_numpy()
-    child = parent >= 0
-    self_cycles = duration - np.bincount(parent[child], duration[child], minlength=len(spans)).astype(np.int64)
-    complete = spans["complete"].to_numpy()
-    wait = wait_cycles(spans)
-    group = np.zeros(len(spans), np.int64)
-    for key in ("kernel", "name", "kind"):
-        group = group * len(spans[key].cat.categories) + spans[key].cat.codes.to_numpy()
-    order = np.argsort(group, kind="stable")
-    stretches = np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else []
-    rows = []
-    for index in stretches:
-        first = spans.iloc[int(index[0])]
-        busy = kernel_cycles[first["kernel"]]
-        total, own = int(duration[index].sum()), int(self_cycles[index].sum())
-        rows.append(
-            {
-                **first[["kernel", "region", "name", "kind", "file", "line"]],
-                "count": len(index),
-                "incomplete": int(np.count_nonzero(~complete[index])),
-                "total_cycles": total,
-                "self_cycles": own,
-                "wait_cycles": int(wait[index].sum()),
-                **_distribution(duration[index][complete[index]]),
-                "share": total / busy if busy else 0.0,
-                "self_share": own / busy if busy else 0.0,
-                "wait_share": int(wait[index].sum()) / busy if busy else 0.0,
-                **_over_warps(duration[index], tracks[index]),
-            }
-        )
-    order_of_kernels = list(kernel_cycles)
-    rows.sort(key=lambda row: (order_of_kernels.index(row["kernel"]), row["region"], row["name"]))
-    return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
-
-
-def _distribution(cycles: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, float]:
-    if len(cycles) == 0:
-        return dict.fromkeys(("mean_cycles", "p50_cycles", "p95_cycles", "min_cycles", "max_cycles"), float("nan"))
-    low, median, high, most = np.quantile(cycles, (0.0, 0.5, 0.95, 1.0)).tolist()
-    return {
-        "mean_cycles": float(cycles.mean()),
-        "p50_cycles": median,
-        "p95_cycles": high,
-        "min_cycles": low,
-        "max_cycles": most,
-    }
-
-
-def _over_warps(
-    cycles: np.ndarray[Any, np.dtype[np.int64]], tracks: np.ndarray[Any, np.dtype[np.int64]]
-) -> dict[str, float]:
-    """Totals per warp; `tracks` is ascending."""
-    totals = np.add.reduceat(cycles, np.concatenate([[0], np.flatnonzero(np.diff(tracks)) + 1]))
-    mean = float(totals.mean())
-    return {
-        "warps": len(totals),
-        "warp_min_cycles": int(totals.min()),
-        "warp_max_cycles": int(totals.max()),
-        "warp_spread": float(totals.std()) / mean if mean else 0.0,
-    }
+    groups = group_by(spans["kernel"], spans["name"], spans["kind"])
+    duration, complete = spans["duration_cycles"].to_numpy(), spans["complete"].to_numpy()
+    of_region = ["kernel", "region", "name", "kind", "file", "line"]
+    table = spans[of_region].iloc[groups.first].reset_index(drop=True)
+    executions = groups.sum(complete)
+    table["count"], table["incomplete"] = groups.sizes, groups.sizes - executions
+    for name, cycles in (("total", duration), ("self", self_cycles(spans)), ("wait", wait_cycles(spans))):
+        table[f"{name}_cycles"] = groups.sum(cycles)
+    with np.errstate(invalid="ignore"):
+        table["mean_cycles"] = groups.sum(np.where(complete, duration, 0)) / executions
+    quantiles = groups.quantiles(duration, complete, (0.5, 0.95, 0.0, 1.0))
+    table["p50_cycles"], table["p95_cycles"], table["min_cycles"], table["max_cycles"] = quantiles
+    busy = table["kernel"].astype(object).map(kernel_cycles).to_numpy(np.float64)
+    for name, part in (("share", "total"), ("self_share", "self"), ("wait_share", "wait")):
+        table[name] = np.divide(table[f"{part}_cycles"], busy, out=np.zeros(len(table)), where=busy != 0)
+    warps = number(groups.number, tracks)
+    totals, region = warps.sum(duration), groups.number[warps.first]
+    per_warp = number(region)
+    table["warps"] = per_warp.sizes
+    table["warp_min_cycles"], table["warp_max_cycles"] = per_warp.min(totals), per_warp.max(totals)
+    table["warp_spread"] = groups.spread(duration, number(tracks), np.ones(len(spans), np.bool_))
+    rank = table["kernel"].astype(object).map({kernel: row for row, kernel in enumerate(kernel_cycles)})
+    order = np.lexsort((table["name"].astype(str), table["region"], rank))
+    return table.iloc[order].reset_index(drop=True)[_SUMMARY_COLUMNS]
 
 
 _SUMMARY_COLUMNS = [

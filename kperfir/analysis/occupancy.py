@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from kperfir.analysis.grouped import group_by
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 def cta_cycles(spans: pd.DataFrame) -> pd.DataFrame:
     """Where each CTA ran and when: ``launch, cta, kernel, sm, start_cycles, end_cycles``, first start to last end."""
-    grouped = spans.groupby(["launch", "cta"], sort=True, observed=True)
-    return grouped.agg(
-        kernel=("kernel", "first"),
-        sm=("sm", "first"),
-        start_cycles=("start_cycles", "min"),
-        end_cycles=("end_cycles", "max"),
-    ).reset_index()
+    ctas = group_by(spans["launch"], spans["cta"])
+    table = spans[["launch", "cta", "kernel", "sm"]].iloc[ctas.first]
+    extent = {
+        "start_cycles": ctas.min(spans["start_cycles"].to_numpy()),
+        "end_cycles": ctas.max(spans["end_cycles"].to_numpy()),
+    }
+    return table.assign(**extent).sort_values(["launch", "cta"], ignore_index=True)
 
 
 def sm_occupancy(spans: pd.DataFrame) -> pd.DataFrame:

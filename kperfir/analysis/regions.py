@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from kperfir.analysis.grouped import Groups, group_by, number, tracks_of
 from kperfir.analysis.self_time import self_cycles
 from kperfir.analysis.wait_time import wait_cycles
-from kperfir.analysis.warp_spread import warp_spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
     from numpy.typing import NDArray
 
 KEYS = {
@@ -44,29 +44,27 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
         By region they agree with `Timeline.summary`.
     """
     keys = list(KEYS[by])
-    # Grouping by a number, not by five columns, again and again.
-    group = spans.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
-    all_spans = spans.groupby(group)
-    outermost_rows = _outermost(spans["parent"].to_numpy(), group)
-    outermost, outermost_group = spans[outermost_rows], group[outermost_rows]
-    counted = outermost.groupby(outermost_group)
-    complete_rows = outermost["complete"].to_numpy()
-    complete = outermost[complete_rows].groupby(outermost_group[complete_rows])
+    groups = group_by(*(spans[key] for key in keys))
+    outermost = _outermost(spans["parent"].to_numpy(), groups)
+    complete = outermost & spans["complete"].to_numpy()
+    duration = spans["duration_cycles"].to_numpy()
 
     shown = [*keys, "file", "line"] if by == "region" else keys
-    table = all_spans[shown].first().join(all_spans[["region", "depth"]].min())
-    table["count"] = counted.size()
-    table["incomplete"] = table["count"] - counted["complete"].sum()
-    table["total_cycles"] = counted["duration_cycles"].sum()
-    table["self_cycles"] = pd.Series(self_cycles(spans), spans.index).groupby(group).sum()
-    table["wait_cycles"] = pd.Series(wait_cycles(spans)[outermost_rows]).groupby(outermost_group).sum()
-    durations = complete["duration_cycles"]
-    table["mean_cycles"] = durations.mean()
-    table["p50_cycles"] = durations.quantile(0.5)
-    table["p95_cycles"] = durations.quantile(0.95)
-    table["max_cycles"] = durations.max()
-    table["mean_ns"] = complete["duration_ns"].mean()
-    table["warp_spread"] = warp_spread(outermost, outermost_group)
+    table = spans[shown].iloc[groups.first].reset_index(drop=True)
+    table["region"] = groups.min(spans["region"].to_numpy())
+    table["depth"] = groups.min(spans["depth"].to_numpy())
+    table["count"] = groups.sum(outermost)
+    executions = groups.sum(complete)
+    table["incomplete"] = table["count"] - executions
+    table["total_cycles"] = groups.sum(np.where(outermost, duration, 0))
+    table["self_cycles"] = groups.sum(self_cycles(spans))
+    table["wait_cycles"] = groups.sum(np.where(outermost, wait_cycles(spans), 0))
+    with np.errstate(invalid="ignore"):
+        table["mean_cycles"] = groups.sum(np.where(complete, duration, 0)) / executions
+        table["mean_ns"] = groups.sum(np.where(complete, spans["duration_ns"].to_numpy(), 0.0)) / executions
+    at = (0.5, 0.95, 1.0)
+    table["p50_cycles"], table["p95_cycles"], table["max_cycles"] = groups.quantiles(duration, complete, at)
+    table["warp_spread"] = groups.spread(duration, tracks_of(spans), outermost)
     kernels = table["kernel"].astype(object)
     lifetime = kernels.map(dict(kernel_cycles)).astype("float64")
     table["share"] = table["total_cycles"] / lifetime
@@ -83,28 +81,38 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
     ]  # fmt: skip
 
 
-def kernel_cycles_of(summary: pd.DataFrame) -> dict[str, float]:
-    """What the shares in a `Timeline.summary` are shares of: per kernel, CTA lifetimes summed over warps."""
-    cycles: dict[str, float] = {}
-    for kernel, rows in summary.groupby("kernel", observed=True, sort=False):
-        largest = rows.sort_values("share", na_position="first").iloc[-1]
-        cycles[str(kernel)] = largest["total_cycles"] / largest["share"] if largest["share"] > 0 else float("nan")
-    return cycles
-
-
 def outermost_rows(spans: pd.DataFrame, by: str) -> NDArray[np.bool_]:
     """Rows of `spans` that count for their group: those in no other span of it."""
-    group = spans.groupby(list(KEYS[by]), observed=True, sort=False).ngroup().to_numpy()
-    return _outermost(spans["parent"].to_numpy(), group)
+    return _outermost(spans["parent"].to_numpy(), group_by(*(spans[key] for key in KEYS[by])))
 
 
-def _outermost(parent: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _outermost(parent: NDArray[np.int64], groups: Groups) -> NDArray[np.bool_]:
     """Rows none of whose ancestors is in their group."""
+    group = groups.number
     outermost = np.ones(len(parent), np.bool_)
-    rows = np.flatnonzero(parent >= 0)
+    rows = np.flatnonzero(_may_nest(parent, groups) & (parent >= 0))
     ancestor = parent[rows]
     while len(rows):
         outermost[rows[group[ancestor] == group[rows]]] = False
         ancestor = parent[ancestor]
         rows, ancestor = rows[ancestor >= 0], ancestor[ancestor >= 0]
     return outermost
+
+
+def _may_nest(parent: NDArray[np.int64], groups: Groups) -> NDArray[np.bool_]:
+    """Which rows are of a group that some chain of parents leads back to; few are, and only they need a closer look."""
+    group = groups.number
+    pairs = number(np.where(parent >= 0, group[parent], -1), group)
+    inside: dict[int, set[int]] = {}
+    for row in pairs.first.tolist():
+        if parent[row] >= 0:
+            inside.setdefault(int(group[parent[row]]), set()).add(int(group[row]))
+    nests = np.zeros(groups.count, np.bool_)
+    for start in inside:
+        reached: set[int] = set()
+        waiting = list(inside[start])
+        while waiting:
+            reached.add(waiting[-1])
+            waiting += inside.get(waiting.pop(), set()) - reached
+        nests[start] = start in reached
+    return nests[group]

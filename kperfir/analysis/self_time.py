@@ -16,6 +16,6 @@ def self_cycles(spans: pd.DataFrame) -> NDArray[np.int64]:
     duration = spans["duration_cycles"].to_numpy()
     parent = spans["parent"].to_numpy()
     nested = parent >= 0
-    own: NDArray[np.int64] = duration.astype(np.int64, copy=True)
-    np.subtract.at(own, parent[nested], duration[nested])
+    children = np.bincount(parent[nested], duration[nested], minlength=len(spans))
+    own: NDArray[np.int64] = duration - children.astype(np.int64)
     return own

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from kperfir.analysis.grouped import group_by
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -63,7 +65,8 @@ def outermost_waits(spans: pd.DataFrame) -> NDArray[np.bool_]:
 
 def is_wait(spans: pd.DataFrame) -> NDArray[np.bool_]:
     """Rows whose kind is one of `WAIT_KINDS`."""
-    mask: NDArray[np.bool_] = spans["kind"].isin(WAIT_KINDS).to_numpy()
+    kinds = pd.Categorical(spans["kind"])
+    mask: NDArray[np.bool_] = np.append(kinds.categories.isin(WAIT_KINDS), False)[kinds.codes]
     return mask
 
 
@@ -79,12 +82,32 @@ def wait_statistics(spans: pd.DataFrame, by: str = "kernel") -> pd.DataFrame:
         ``wait_cycles``, which add up to that; and ``<kind>_cycles`` for each of `WAIT_KINDS`, which add up to
         ``wait_cycles``. Rows are in the order of the spans.
     """
-    keys = list(LEVELS[by])
-    outer = outermost_waits(spans)
-    duration = spans["duration_cycles"]
-    columns = {"cycles": duration.where(spans["parent"] < 0, 0), "wait_cycles": duration.where(outer, 0)}
-    columns |= {f"{kind}_cycles": duration.where(outer & (spans["kind"] == kind), 0) for kind in WAIT_KINDS}
-    parts = pd.DataFrame(columns).groupby([spans[key] for key in keys], observed=True, sort=False).sum().reset_index()
-    parts["work_cycles"] = parts["cycles"] - parts["wait_cycles"]
-    kinds = [f"{kind}_cycles" for kind in WAIT_KINDS]
-    return parts[[*keys, "cycles", "work_cycles", "wait_cycles", *kinds]]
+    return rolled_up(wait_of_warps(spans), by)
+
+
+def wait_of_warps(spans: pd.DataFrame) -> pd.DataFrame:
+    """`wait_statistics` by warp, of which those by role and by kernel are sums."""
+    keys = list(LEVELS["warp"])
+    counted = outermost_waits(spans)
+    outer = counted.copy()
+    counted |= spans["parent"].to_numpy() < 0
+    rows = spans[[*keys, "kind", "parent", "duration_cycles"]][counted]
+    duration, outer = rows["duration_cycles"].to_numpy(), outer[counted]
+    groups = group_by(*(rows[key] for key in keys))
+    table = rows[keys].iloc[groups.first]
+    table["cycles"] = groups.sum(np.where(rows["parent"].to_numpy() < 0, duration, 0))
+    wait = groups.sum(np.where(outer, duration, 0))
+    table["work_cycles"], table["wait_cycles"] = table["cycles"] - wait, wait
+    for kind in WAIT_KINDS:
+        table[f"{kind}_cycles"] = groups.sum(np.where(outer & (rows["kind"] == kind).to_numpy(), duration, 0))
+    return table.sort_index().reset_index(drop=True)
+
+
+def rolled_up(warps: pd.DataFrame, by: str) -> pd.DataFrame:
+    """What `wait_of_warps` says, summed over the warps of a role or of a kernel."""
+    return (
+        warps.drop(columns=[*set(LEVELS["warp"]) - set(LEVELS[by])])
+        .groupby(list(LEVELS[by]), observed=True, sort=False)
+        .sum()
+        .reset_index()
+    )

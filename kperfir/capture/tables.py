@@ -160,38 +160,38 @@ _STAMP_DTYPES: dict[str, str] = {
 
 
 def _span_part(launch: DecodedLaunch) -> Table:
-    spans, ctas = launch.decoded.spans, launch.decoded.ctas
-    part = _repeat_tracks(launch, launch.decoded.tracks["spans"])
-    cta_row = part.pop("cta_row")
+    spans, ctas, tracks = launch.decoded.spans, launch.decoded.ctas, launch.decoded.tracks
+    part = _repeat_tracks(launch, tracks["spans"])
+    start, duration = spans["start"], spans["end"] - spans["start"]
     lines = np.array([region.line for region in launch.layout.regions], np.int32)
-    duration = spans["end"] - spans["start"]
     if launch.fit is None:
         start_ns, ns_per_cycle = np.zeros(len(duration)), 1.0
     else:
-        start_ns, ns_per_cycle = launch.fit.to_ns(part["sm"], spans["start"]), launch.fit.slope.ns_per_cycle
+        ns_per_cycle = launch.fit.slope.ns_per_cycle
+        origin_clock, origin_ns = launch.fit.origins(ctas["sm"][tracks["cta"]])
+        # Differences first, in integers: counters near 2^62 have no fractions left in a float.
+        start_ns = (start - np.repeat(origin_clock, tracks["spans"])) * ns_per_cycle
+        start_ns += np.repeat(origin_ns, tracks["spans"])
     return {
         **part,
-        "cta_x": ctas["x"][cta_row],
-        "cta_y": ctas["y"][cta_row],
-        "cta_z": ctas["z"][cta_row],
+        **{f"cta_{axis}": np.repeat(ctas[axis][tracks["cta"]], tracks["spans"]) for axis in "xyz"},
         "region": spans["region"],
         "line": lines[spans["region"]],
         "depth": spans["depth"],
         "parent": spans["parent"],
         "iteration": spans["iteration"],
-        "start_cycles": spans["start"],
+        "start_cycles": start,
         "end_cycles": spans["end"],
         "duration_cycles": duration,
         "start_ns": start_ns,
         "duration_ns": duration * ns_per_cycle,
-        "complete": spans["complete"].astype(np.bool_),
+        "complete": spans["complete"].view(np.bool_),
     }
 
 
 def _track_part(launch: DecodedLaunch) -> Table:
     tracks = launch.decoded.tracks
     part = _repeat_tracks(launch, np.ones(len(tracks["warp"]), np.int64))
-    del part["cta_row"]
     return {**part, **{name: tracks[name] for name in ("stamps", "records", "dropped", "laps")}}
 
 
@@ -212,15 +212,14 @@ def _repeat_tracks(launch: DecodedLaunch, counts: NDArray[np.int64]) -> Table:
     """What is known per track, once for each of its `counts` rows. `role` is an index into the layout's roles."""
     tracks, ctas = launch.decoded.tracks, launch.decoded.ctas
     roles = np.array(launch.layout.role_of_warp(), np.int32)
-    cta_row = np.repeat(tracks["cta"], counts)
-    return {
-        "cta_row": cta_row,
-        "launch": np.full(len(cta_row), launch.number, np.int32),
-        "cta": launch.cta_ids.astype(np.int32)[cta_row],
-        "sm": ctas["sm"][cta_row],
-        "warp": np.repeat(tracks["warp"], counts),
-        "role": np.repeat(roles[tracks["warp"]], counts),
+    of_track = {
+        "cta": launch.cta_ids.astype(np.int32)[tracks["cta"]],
+        "sm": ctas["sm"][tracks["cta"]],
+        "warp": tracks["warp"],
+        "role": roles[tracks["warp"]],
     }
+    repeated = {name: np.repeat(column, counts) for name, column in of_track.items()}
+    return {"launch": np.full(len(repeated["cta"]), launch.number, np.int32), **repeated}
 
 
 def _sort_spans(decoded: DecodedBuffer) -> None:
@@ -270,8 +269,10 @@ def _coded(
         names = values(launch.layout)
         used = np.bincount(part[key], minlength=len(names)) > 0
         table = [codes.setdefault(name, len(codes)) if use else -1 for name, use in zip(names, used, strict=True)]
-        columns.append(np.array(table, np.int32)[part[key]])
-    return pd.Categorical.from_codes(np.concatenate([*columns, np.empty(0, np.int32)]), categories=list(codes))
+        columns.append((np.array(table, np.int32), part[key]))
+    smallest = np.min_scalar_type(-max(len(codes), 1))  # What a category keeps its codes in.
+    rows = [table.astype(smallest)[key] for table, key in columns]
+    return pd.Categorical.from_codes(_joined(rows, smallest), categories=list(codes))
 
 
 def _category(runs: Sequence[tuple[str, int]]) -> pd.Categorical:
@@ -282,12 +283,14 @@ def _category(runs: Sequence[tuple[str, int]]) -> pd.Categorical:
     return pd.Categorical.from_codes(np.repeat(np.array(values, np.int32), counts), categories=list(codes))
 
 
+def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    """The parts as one array; the largest timelines are one launch, which is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, dtype)])
+
+
 def _concatenate(parts: Sequence[Table], dtypes: dict[str, str]) -> Table:
-    if len(parts) == 1:  # The largest timelines are one launch; do not copy them.
-        return {name: parts[0][name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
     return {
-        name: np.concatenate([*(part[name] for part in parts), np.empty(0, dtype)]).astype(dtype, copy=False)
-        for name, dtype in dtypes.items()
+        name: _joined([part[name] for part in parts], dtype).astype(dtype, copy=False) for name, dtype in dtypes.items()
     }
 
 

@@ -106,18 +106,19 @@ def _of_spans(timeline: Timeline, request: Request, names: Sequence[str]) -> _Ta
     from kperfir.advice.advise import advise
     from kperfir.analysis.correction import with_corrections
     from kperfir.analysis.occupancy import sm_occupancy
-    from kperfir.analysis.regions import kernel_cycles_of, region_statistics
-    from kperfir.analysis.wait_time import LEVELS, wait_statistics
+    from kperfir.analysis.regions import region_statistics
+    from kperfir.analysis.wait_time import LEVELS, rolled_up, wait_of_warps
     from kperfir.analysis.warp_spread import warp_lag
 
     spans = timeline.spans
-    statistics = region_statistics(spans, kernel_cycles_of(timeline.summary()), request.by)
+    statistics = region_statistics(spans, timeline.kernel_cycles, request.by)
+    per_warp = wait_of_warps(spans)
     advice = advise(timeline, names) if request.findings else None
     return _Tables(
         with_corrections(statistics, timeline, request.by),
         sm_occupancy(spans),
         warp_lag(spans),
-        {level: wait_statistics(spans, level) for level in LEVELS},
+        {level: rolled_up(per_warp, level) for level in LEVELS},
         lambda kernel: [finding.to_dict() for finding in advice.of_kernel(kernel)] if advice else [],
     )
 

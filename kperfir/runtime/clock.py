@@ -85,9 +85,14 @@ class ClockFit:
 
     def to_ns(self, sm: NDArray[Any], clock: NDArray[np.int64]) -> NDArray[np.float64]:
         """Times, launch-relative, of cycles of the given SMs; shapes (n,)."""
-        index = np.searchsorted(self.sms, sm)
+        clock_origin, ns_origin = self.origins(sm)
         # Differences first, in integers: counters near 2^62 have no fractions left in a float.
-        return self.ns_origin[index] + (clock - self.clock_origin[index]) * self.slope.ns_per_cycle
+        return ns_origin + (clock - clock_origin) * self.slope.ns_per_cycle
+
+    def origins(self, sm: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """`clock_origin` and `ns_origin` of the given SMs; shapes (n,)."""
+        index = np.searchsorted(self.sms, sm)
+        return self.clock_origin[index], self.ns_origin[index]
 
 
 def estimate_slope(anchors: Anchors) -> Slope | None:

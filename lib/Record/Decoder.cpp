@@ -55,9 +55,10 @@ private:
                                           CtaAnchors anchors);
   std::optional<DecodeError>
   replayFrame(const Segment &segment, FramePosition frame, ClockUnwrap &unwrap);
-  std::optional<DecodeError> replayStamp(const Segment &segment, uint32_t word,
-                                         uint32_t stamp, int64_t clock,
-                                         uint32_t &valueWord);
+  const Event *replayStamp(const Segment &segment, uint32_t stamp,
+                           int64_t clock, uint32_t &valueWord);
+  std::optional<DecodeError> contradiction(const Segment &segment,
+                                           uint32_t word, Event event) const;
   void noteMark(const Segment &segment, Event event, uint32_t &valueWord);
   ClockUnwrap placeClock(const Segment &segment, CtaAnchors anchors) const;
 
@@ -224,9 +225,9 @@ std::optional<DecodeError> BufferDecoder::replayFrame(const Segment &segment,
     if (!unwrap.plausible(clock))
       return segment.error(word, "clock " + number(clock),
                            "a time near the CTA's, " + unwrap.describe());
-    if (auto error =
-            replayStamp(segment, word, firstStamp + slot, clock, valueWord))
-      return error;
+    if (const Event *event =
+            replayStamp(segment, firstStamp + slot, clock, valueWord))
+      return contradiction(segment, word, *event);
     if (options.stamps) {
       columns.stamps.frame.push_back(static_cast<int32_t>(frame.id));
       columns.stamps.slot.push_back(static_cast<int32_t>(slot));
@@ -237,22 +238,27 @@ std::optional<DecodeError> BufferDecoder::replayFrame(const Segment &segment,
   return std::nullopt;
 }
 
-std::optional<DecodeError>
-BufferDecoder::replayStamp(const Segment &segment, uint32_t word,
-                           uint32_t stamp, int64_t clock, uint32_t &valueWord) {
+/// The event of \p stamp that cannot follow on those before, or null.
+const Event *BufferDecoder::replayStamp(const Segment &segment, uint32_t stamp,
+                                        int64_t clock, uint32_t &valueWord) {
   for (uint32_t i = plan.stampOffsets[stamp]; i < plan.stampOffsets[stamp + 1];
        ++i) {
-    Event event = plan.events[i];
-    if (!replay.apply(event, clock)) {
-      const char *edge = event.edge == Edge::End ? "end" : "start";
-      return segment.error(
-          word, std::string(edge) + " of region " + number(event.region),
-          "an event that can follow: " + replay.openRegion());
-    }
+    const Event &event = plan.events[i];
+    if (!replay.apply(event, clock))
+      return &event;
     if (event.edge == Edge::Mark)
       noteMark(segment, event, valueWord);
   }
-  return std::nullopt;
+  return nullptr;
+}
+
+std::optional<DecodeError>
+BufferDecoder::contradiction(const Segment &segment, uint32_t word,
+                             Event event) const {
+  const char *edge = event.edge == Edge::End ? "end" : "start";
+  return segment.error(
+      word, std::string(edge) + " of region " + std::to_string(event.region),
+      "an event that can follow: " + replay.openRegion());
 }
 
 void BufferDecoder::noteMark(const Segment &segment, Event event,

@@ -13,14 +13,13 @@
 #ifndef KPERFIR_LIB_RECORD_DECODER_H
 #define KPERFIR_LIB_RECORD_DECODER_H
 
+#include "Record/Column.h"
 #include "Record/DecoderLayout.h"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace kperfir::record {
@@ -28,20 +27,6 @@ namespace kperfir::record {
 struct Grid {
   uint32_t x, y, z;
 };
-
-/// Leaves new elements uninitialised: every row is written after a resize, and
-/// zeroing tables of gigabytes first would take longer than decoding.
-template <typename T> struct UninitializedAllocator : std::allocator<T> {
-  template <typename U> struct rebind {
-    using other = UninitializedAllocator<U>;
-  };
-  template <typename U> void construct(U *) noexcept {}
-  template <typename U, typename... Args> void construct(U *p, Args &&...args) {
-    ::new (static_cast<void *>(p)) U(std::forward<Args>(args)...);
-  }
-};
-
-template <typename T> using Column = std::vector<T, UninitializedAllocator<T>>;
 
 /// One row per CTA of the buffer.
 struct CtaColumns {

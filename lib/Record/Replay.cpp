@@ -4,27 +4,47 @@
 
 namespace kperfir::record {
 
+/// A region is open once at most, and inside its parent: no more than all of
+/// them are open at a time.
+Replay::Replay(const DecoderLayout &plan) : stack(plan.regionParents.size()) {
+  auto kind = [&](int32_t region) {
+    return plan.regionKinds[static_cast<size_t>(region)];
+  };
+  for (size_t region = 0; region < plan.regionParents.size(); ++region) {
+    int32_t parent = plan.regionParents[region];
+    bool isIteration = plan.regionKinds[region] == RegionKind::Iteration;
+    bool inherits =
+        !isIteration && parent >= 0 && kind(parent) != RegionKind::Loop;
+    rules.push_back({parent, isIteration, inherits});
+  }
+}
+
 void Replay::begin(SpanColumns &columns, bool prefixIsLost) {
   out = &columns;
-  next = columns.rows();
+  next = static_cast<int64_t>(columns.rows());
   prefixLost = prefixIsLost;
   first = true;
   orphans = 0;
-  stack.clear();
+  depth = 0;
 }
 
 void Replay::reopenAncestors(Event event, int64_t clock) {
   chain.clear();
-  for (int32_t r = parent(event.region); r >= 0; r = parent(r))
+  for (int32_t r = rule(event.region).parent; r >= 0; r = rule(r).parent)
     chain.push_back(r);
   reserve(chain.size());
   for (size_t i = chain.size(); i-- > 0;) {
     push(chain[i], clock, -1, false);
-    stack.back().iterations = -1;
+    top().iterations = -1;
   }
 }
 
-void Replay::reserve(uint64_t starts) { out->resize(next + starts); }
+void Replay::reserve(uint64_t starts) {
+  out->resize(static_cast<size_t>(next) + starts);
+  rows = {out->region.data(),    out->depth.data(), out->parent.data(),
+          out->iteration.data(), out->start.data(), out->end.data(),
+          out->complete.data()};
+}
 
 bool Replay::apply(Event event, int64_t clock) {
   bool fits = event.edge == Edge::End ? end(event.region, clock)
@@ -36,21 +56,16 @@ bool Replay::apply(Event event, int64_t clock) {
 }
 
 bool Replay::start(int32_t region, int64_t clock) {
-  int32_t around = parent(region);
-  if (around >= 0 && iterationOf(around))
+  const Rule &own = rule(region);
+  if (own.parent >= 0 && iterationOf(own.parent))
     close(clock); // The loop body has been left or begun anew.
-  if (around != (stack.empty() ? -1 : stack.back().region))
+  if (own.parent != (depth == 0 ? -1 : top().region))
     return false;
-  if (stack.empty()) {
-    push(region, clock, -1, true);
-    return true;
-  }
-  Open &top = stack.back();
   int64_t iteration = -1;
-  if (kind(region) == RegionKind::Iteration)
-    iteration = top.iterations >= 0 ? top.iterations++ : -1;
-  else if (kind(around) != RegionKind::Loop)
-    iteration = out->iteration[static_cast<size_t>(top.row)];
+  if (own.inherits)
+    iteration = rows.iteration[top().row];
+  else if (own.isIteration && depth != 0 && top().iterations >= 0)
+    iteration = top().iterations++;
   push(region, clock, iteration, true);
   return true;
 }
@@ -58,7 +73,7 @@ bool Replay::start(int32_t region, int64_t clock) {
 bool Replay::end(int32_t region, int64_t clock) {
   if (iterationOf(region))
     close(clock);
-  if (!stack.empty() && stack.back().region == region) {
+  if (depth != 0 && top().region == region) {
     close(clock);
     return true;
   }
@@ -70,29 +85,28 @@ bool Replay::end(int32_t region, int64_t clock) {
 
 void Replay::push(int32_t region, int64_t clock, int64_t iteration,
                   bool complete) {
-  size_t row = next++;
-  out->region[row] = region;
-  out->depth[row] = static_cast<int16_t>(stack.size());
-  out->parent[row] = stack.empty() ? -1 : stack.back().row;
-  out->iteration[row] = iteration;
-  out->start[row] = clock;
-  out->end[row] = clock;
-  out->complete[row] = complete;
-  stack.push_back({static_cast<int64_t>(row), region, 0});
+  int64_t row = next++;
+  rows.region[row] = region;
+  rows.depth[row] = static_cast<int16_t>(depth);
+  rows.parent[row] = depth == 0 ? -1 : top().row;
+  rows.iteration[row] = iteration;
+  rows.start[row] = clock;
+  rows.end[row] = clock;
+  rows.complete[row] = complete;
+  stack[depth++] = {row, region, 0};
 }
 
 void Replay::finish(int64_t clock) {
-  for (const Open &open : stack) {
-    out->end[static_cast<size_t>(open.row)] = clock;
-    out->complete[static_cast<size_t>(open.row)] = 0;
+  for (; depth != 0; --depth) {
+    rows.end[top().row] = clock;
+    rows.complete[top().row] = 0;
   }
-  stack.clear();
 }
 
 std::string Replay::openRegion() const {
-  return stack.empty() ? "no region is open"
-                       : "region " + std::to_string(stack.back().region) +
-                             " is the innermost open one";
+  return depth == 0 ? "no region is open"
+                    : "region " + std::to_string(top().region) +
+                          " is the innermost open one";
 }
 
 } // namespace kperfir::record

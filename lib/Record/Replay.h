@@ -16,7 +16,7 @@ namespace kperfir::record {
 /// the region tree: a region starts directly inside its parent.
 class Replay {
 public:
-  explicit Replay(const DecoderLayout &plan) : plan(plan) {}
+  explicit Replay(const DecoderLayout &plan);
 
   /// Begin a warp; its spans go behind those in \p columns. \p prefixLost: a
   /// ring has overwritten the warp's first events.
@@ -37,7 +37,7 @@ public:
   void finish(int64_t clock);
 
   /// Row of the span that was started last.
-  int64_t lastRow() const { return static_cast<int64_t>(next) - 1; }
+  int64_t lastRow() const { return next - 1; }
 
   std::string openRegion() const;
 
@@ -51,31 +51,45 @@ private:
     int64_t iterations; // Of a loop: begun so far; -1: unknown.
   };
 
-  RegionKind kind(int32_t region) const {
-    return plan.regionKinds[static_cast<size_t>(region)];
+  /// What replaying needs of a region, in one place.
+  struct Rule {
+    int32_t parent;
+    bool isIteration;
+    bool inherits; // Its iteration is that of the region around it.
+  };
+
+  /// The columns, as long as nothing is resized.
+  struct Rows {
+    int32_t *region;
+    int16_t *depth;
+    int64_t *parent, *iteration, *start, *end;
+    uint8_t *complete;
+  };
+
+  const Rule &rule(int32_t region) const {
+    return rules[static_cast<size_t>(region)];
   }
-  int32_t parent(int32_t region) const {
-    return plan.regionParents[static_cast<size_t>(region)];
-  }
+  Open &top() { return stack[depth - 1]; }
+  const Open &top() const { return stack[depth - 1]; }
   bool iterationOf(int32_t loop) const {
-    return !stack.empty() &&
-           kind(stack.back().region) == RegionKind::Iteration &&
-           parent(stack.back().region) == loop;
+    if (depth == 0)
+      return false;
+    const Rule &open = rule(top().region);
+    return open.isIteration && open.parent == loop;
   }
   bool start(int32_t region, int64_t clock);
   bool end(int32_t region, int64_t clock);
   void push(int32_t region, int64_t clock, int64_t iteration, bool complete);
-  void close(int64_t clock) {
-    out->end[static_cast<size_t>(stack.back().row)] = clock;
-    stack.pop_back();
-  }
+  void close(int64_t clock) { rows.end[stack[--depth].row] = clock; }
 
-  const DecoderLayout &plan;
+  std::vector<Rule> rules;
   bool prefixLost = false, first = true;
   SpanColumns *out = nullptr;
-  size_t next = 0; // Row of the next span; rows behind it have room.
+  Rows rows{};
+  int64_t next = 0; // Row of the next span; rows behind it have room.
   int64_t orphans = 0;
-  std::vector<Open> stack;
+  std::vector<Open> stack; // The first `depth` are open.
+  size_t depth = 0;
   std::vector<int32_t> chain;
 };
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from kperfir.analysis.occupancy import cta_cycles, sm_occupancy
-from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+from kperfir.analysis.regions import region_statistics
 from kperfir.analysis.self_time import self_cycles
 from kperfir.analysis.warp_spread import warp_lag
 from kperfir.timeline import load
@@ -147,7 +147,7 @@ def test_statistics_by_region_agree_with_the_summary(tmp_path: Path) -> None:
     write_matmul_capture(tmp_path / "x.kpf", CaptureShape(launches=2, specialised=True, words_per_warp=60))
     timeline = load(tmp_path / "x.kpf")
     summary = timeline.summary()
-    table = region_statistics(timeline.spans, kernel_cycles_of(summary))
+    table = region_statistics(timeline.spans, timeline.kernel_cycles)
     shared = [name for name in table.columns if name in summary.columns]
     assert {"count", "self_cycles", "p95_cycles", "share", "warp_spread"} <= set(shared)
     pd.testing.assert_frame_equal(
