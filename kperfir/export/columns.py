@@ -3,11 +3,11 @@
     batch = MessageBatch(rows)
     batch.varint(8, timestamps)
     batch.message(11, event_batch)
-    matrix, used = batch.bytes_matrix()
+    trace = interleave([(batch, positions)])
 
-A million slices through the protobuf library take ten seconds; here a message field is a few numpy operations over all
-rows. The bytes are the ones the library would write (fields in the order they are added, minimal varints). This module
-knows the wire format only; which fields exist is the caller's business.
+A million slices through the protobuf library take ten seconds; here a message field is an array, and native code
+(lib/Trace) goes through the rows. The bytes are the ones the library would write (fields in the order they are added,
+minimal varints). This module knows tags and types; which fields exist is the caller's business.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from kperfir._native import trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Bytes = NDArray[np.uint8]
     Mask = NDArray[np.bool_]
+    # Kind, bytes in front of the value, values, rows that have it, fields inside of it.
+    Field = tuple[int, bytes, NDArray[np.uint64] | None, Mask | None, int]
 
 _VARINT = 0
 _FIXED64 = 1
@@ -32,7 +34,7 @@ class MessageBatch:
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
-        self._columns: list[tuple[Bytes, Mask]] = []
+        self.fields: list[Field] = []
 
     def varint(self, field: int, values: NDArray[np.integer] | int, *, present: Mask | None = None) -> None:
         """Add an integer field (int32, int64, uint64, bool, enum).
@@ -42,44 +44,32 @@ class MessageBatch:
             values: One value for all rows, or shape ``(rows,)``; negative values become ten bytes, as protobuf says.
             present: Shape ``(rows,)``; rows that carry the field. Default: all.
         """
-        self._constant(_tag(field, _VARINT), present)
-        column = np.full(self.rows, values) if isinstance(values, int) else values
-        matrix, used = _varints(column)
-        self._columns.append((matrix, used if present is None else used & present[:, None]))
+        if isinstance(values, int):
+            self._constant(_tag(field, _VARINT) + _varint(values), present)
+        else:
+            words = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
+            self._add(trace.VARINT, _tag(field, _VARINT), words.view(np.uint64), present)
 
     def double(self, field: int, values: NDArray[np.float64]) -> None:
         """Add a double field."""
-        self._constant(_tag(field, _FIXED64), None)
-        matrix = np.ascontiguousarray(values, "<f8").view(np.uint8).reshape(self.rows, 8)
-        self._columns.append((matrix, np.ones(matrix.shape, np.bool_)))
+        self._add(trace.FIXED64, _tag(field, _FIXED64), values.astype(np.float64, copy=False).view(np.uint64), None)
 
     def fixed64(self, field: int, values: NDArray[np.integer], *, present: Mask) -> None:
         """Add a field of eight bytes; arguments as for `varint`."""
-        self._constant(_tag(field, _FIXED64), present)
-        matrix = values.astype("<u8").view(np.uint8).reshape(self.rows, 8)
-        self._columns.append((matrix, np.repeat(present[:, None], 8, axis=1)))
+        self._add(trace.FIXED64, _tag(field, _FIXED64), values.astype(np.uint64, copy=False), present)
 
     def message(self, field: int, inner: MessageBatch, *, present: Mask | None = None) -> None:
         """Add a sub-message field; `inner` has the same number of rows and is complete."""
-        matrix, used = inner.bytes_matrix()
-        lengths, lengths_used = _varints(used.sum(axis=1, dtype=np.int64))
-        self._constant(_tag(field, _LENGTH_DELIMITED), present)
-        for part, mask in ((lengths, lengths_used), (matrix, used)):
-            self._columns.append((part, mask if present is None else mask & present[:, None]))
-
-    def bytes_matrix(self) -> tuple[Bytes, Mask]:
-        """The messages, one per row: byte values, and which of them belong to the message."""
-        if not self._columns:
-            return np.zeros((self.rows, 0), np.uint8), np.zeros((self.rows, 0), np.bool_)
-        if len(self._columns) > 1:
-            matrices, masks = zip(*self._columns, strict=True)
-            self._columns = [(np.concatenate(matrices, axis=1), np.concatenate(masks, axis=1))]
-        return self._columns[0]
+        self.fields.append((trace.MESSAGE, _tag(field, _LENGTH_DELIMITED), None, present, len(inner.fields)))
+        self.fields += inner.fields
 
     def _constant(self, content: bytes, present: Mask | None) -> None:
-        matrix = np.broadcast_to(np.frombuffer(content, np.uint8), (self.rows, len(content)))
-        used = np.ones(matrix.shape, np.bool_) if present is None else np.repeat(present[:, None], len(content), axis=1)
-        self._columns.append((matrix, used))
+        for begin in range(0, len(content), trace.LITERAL_BYTES):
+            self._add(trace.CONSTANT, content[begin : begin + trace.LITERAL_BYTES], None, present)
+
+    def _add(self, kind: int, literal: bytes, values: NDArray[np.uint64] | None, present: Mask | None) -> None:
+        contiguous = None if values is None else np.ascontiguousarray(values)
+        self.fields.append((kind, literal, contiguous, present, 0))
 
 
 def interleave(batches: list[tuple[MessageBatch, NDArray[np.int64]]]) -> bytes:
@@ -88,33 +78,17 @@ def interleave(batches: list[tuple[MessageBatch, NDArray[np.int64]]]) -> bytes:
     Args:
         batches: Each with the positions of its rows among all messages; together the positions are a permutation.
     """
-    parts = [(*batch.bytes_matrix(), positions) for batch, positions in batches]
-    rows = sum(len(positions) for _, _, positions in parts)
-    width = max((matrix.shape[1] for matrix, _, _ in parts), default=0)
-    merged = np.zeros((rows, width), np.uint8)
-    merged_used = np.zeros((rows, width), np.bool_)
-    for matrix, used, positions in parts:
-        merged[positions, : matrix.shape[1]] = matrix
-        merged_used[positions, : matrix.shape[1]] = used
-    return merged[merged_used].tobytes()
+    return trace.interleave([(batch.fields, positions) for batch, positions in batches])
 
 
 def _tag(field: int, wire_type: int) -> bytes:
-    value = field << 3 | wire_type
+    return _varint(field << 3 | wire_type)
+
+
+def _varint(value: int) -> bytes:
+    value %= 1 << 64
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*encoded, value])
-
-
-def _varints(values: NDArray[np.integer]) -> tuple[Bytes, Mask]:
-    unsigned = values.astype(np.int64).view(np.uint64) if values.dtype.kind != "u" else values.astype(np.uint64)
-    widest = int(unsigned.max()).bit_length() if len(unsigned) else 1
-    width = max(1, -(-widest // 7))
-    shifted = unsigned[:, None] >> np.arange(0, 7 * width, 7, dtype=np.uint64)
-    used = shifted > 0
-    used[:, 0] = True
-    more = np.zeros_like(used)
-    more[:, :-1] = used[:, 1:]
-    return (shifted & np.uint64(0x7F) | more.astype(np.uint64) << np.uint64(7)).astype(np.uint8), used

@@ -63,7 +63,7 @@ class LaunchDrawing:
         order = np.empty(2 * rows, np.int64)
         order[self.begin_order] = np.arange(rows)
         order[self.end_order] = np.arange(rows, 2 * rows)
-        return order[(order < rows) | ~self.instant[order - rows]]
+        return order[(order < rows) | ~self.instant[order - rows]] if self.instant.any() else order
 
 
 def launch_drawings(timeline: Timeline) -> Iterator[LaunchDrawing]:
@@ -103,7 +103,9 @@ def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int, placed_ns: i
         spans=spans,
         values=_values(timeline, launch["launch"], spans),
         is_wait=is_wait(spans),
-        wait_cycles=wait_cycles(spans.assign(parent=np.where(parent < 0, -1, parent - first_row))),
+        wait_cycles=wait_cycles(
+            spans[["kind", "duration_cycles"]].assign(parent=np.where(parent < 0, -1, parent - first_row))
+        ),
         lane=root_lane[root],
         start_ns=start + offset_ns,
         end_ns=end + offset_ns,

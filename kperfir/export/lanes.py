@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from kperfir.analysis.grouped import group_by
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -49,12 +51,9 @@ def lanes_of(spans: pd.DataFrame, tracks: pd.DataFrame) -> LaunchLanes:
             slice; a CTA without any span has no known time and is left out.
     """
     start, end = whole_ns(spans)
-    ctas = (
-        pd.DataFrame({"cta": spans["cta"].to_numpy(), "start_ns": start, "end_ns": end})
-        .assign(**{name: spans[name].to_numpy() for name in ("sm", "cta_x", "cta_y", "cta_z")})
-        .groupby("cta", sort=True, as_index=False)
-        .agg({"sm": "first", "cta_x": "first", "cta_y": "first", "cta_z": "first", "start_ns": "min", "end_ns": "max"})
-    )
+    of_cta = group_by(spans["cta"])
+    ctas = spans[["cta", "sm", "cta_x", "cta_y", "cta_z"]].iloc[of_cta.first]
+    ctas = ctas.assign(start_ns=of_cta.min(start), end_ns=of_cta.max(end)).sort_values("cta", ignore_index=True)
     ctas["slot"] = _slots(ctas["sm"].to_numpy(), ctas["start_ns"].to_numpy(), ctas["end_ns"].to_numpy())
     kept = tracks[["cta", "warp", "role", "records", "dropped"]]
     roots = ctas.merge(kept, on="cta").sort_values(
@@ -66,9 +65,9 @@ def lanes_of(spans: pd.DataFrame, tracks: pd.DataFrame) -> LaunchLanes:
     lanes = roots.drop_duplicates("lane")[["sm", "slot", "warp", "role"]].reset_index(drop=True)
 
     row_of_track = pd.Series(roots.index.to_numpy(), index=pd.MultiIndex.from_frame(roots[["cta", "warp"]]))
-    span_tracks = pd.MultiIndex.from_arrays([spans["cta"].to_numpy(), spans["warp"].to_numpy()])
-    root_of_span = row_of_track.reindex(span_tracks).to_numpy()
-    return LaunchLanes(roots, lanes, root_of_span.astype(np.int64))
+    warps = group_by(spans["cta"], spans["warp"])
+    row_of_warp = row_of_track.reindex(pd.MultiIndex.from_frame(spans[["cta", "warp"]].iloc[warps.first])).to_numpy()
+    return LaunchLanes(roots, lanes, row_of_warp.astype(np.int64)[warps.number])
 
 
 def launch_rows(timeline: Timeline, launch: int) -> tuple[pd.DataFrame, pd.DataFrame]:

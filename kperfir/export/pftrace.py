@@ -11,9 +11,11 @@ arguments.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
+import pandas as pd
 
 from kperfir.export.columns import MessageBatch, interleave
 from kperfir.export.drawing import LaunchDrawing, launch_drawings
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from kperfir.timeline import Timeline
 
-EVENTS_PER_CHUNK = 1 << 16
+EVENTS_PER_CHUNK = 1 << 18
 
 
 def write(timelines: Sequence[Timeline], out: BinaryIO) -> None:
@@ -42,22 +44,50 @@ def _write_launch(packets: PacketWriter, drawing: LaunchDrawing) -> None:
     lane_tracks = packets.lanes(launch_track, drawing.lanes.lanes)
     packets.intern_ctas(drawing.lanes.roots["cta"].unique())
     order = drawing.event_order()
-    events = _Events(packets, drawing, lane_tracks[drawing.lane])
+    events = _Events(packets, drawing, lane_tracks)
     for first in range(0, len(order), EVENTS_PER_CHUNK):
         packets.raw(events.packed(order[first : first + EVENTS_PER_CHUNK]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Events:
     """Packs the slice events of a launch; rows as in `LaunchDrawing`."""
 
     packets: PacketWriter
     drawing: LaunchDrawing
-    track: NDArray[np.int64]  # Uuid of each row's lane.
+    lane_tracks: NDArray[np.int64]  # Uuid of each lane.
+
+    @cached_property
+    def _iids(self) -> pd.DataFrame:
+        """What stands for the kind, the name and the source of each span."""
+        spans = self.drawing.spans
+        return pd.DataFrame(
+            {
+                "kind": self.packets.kind_iids(spans["kind"]),
+                "name": self.packets.region_name_iids(spans["name"]),
+                "source": self.packets.source_iids(spans),
+            }
+        )
+
+    @cached_property
+    def _arrows(self) -> dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]]:
+        """Rows that arrows leave or reach, ascending, and the arrows' ids; a row of several is in several of these."""
+        flows = self.drawing.flows
+        arrows: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+        for side in ("from_row", "to_row"):
+            turn = flows.groupby(side).cumcount().to_numpy()
+            arrows[side] = []
+            for number in range(int(turn.max(initial=-1)) + 1):
+                some = flows[turn == number].sort_values(side)
+                arrows[side].append((some[side].to_numpy(np.int64), some.index.to_numpy(np.int64) + 1))
+        return arrows
+
+    def _track(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.lane_tracks[self.drawing.lane[rows]]
 
     def packed(self, events: NDArray[np.int64]) -> bytes:
         """Serialised packets of `events`, which are a part of `LaunchDrawing.event_order`."""
-        rows = len(self.track)
+        rows = len(self.drawing.lane)
         is_end = events >= rows
         is_cta = events < self._root_count
         is_span = ~is_end & ~is_cta
@@ -87,70 +117,68 @@ class _Events:
             event.message(4, annotation)
         event.varint(9, TrackEventType.SLICE_BEGIN)
         event.varint(10, self.packets.cta_name_iids(roots["cta"].to_numpy()))
-        event.varint(11, self.track[rows])
+        event.varint(11, self._track(rows))
         return self._packet(self.drawing.start_ns[rows], event)
 
     def _span_begins(self, rows: NDArray[np.int64]) -> MessageBatch:
         index = rows - self._root_count
-        spans = self.drawing.spans.iloc[index]
-        iteration = spans["iteration"].to_numpy()
-        incomplete = ~spans["complete"].to_numpy()
+        spans, iids = self.drawing.spans, self._iids
+        iteration = spans["iteration"].to_numpy()[index]
         event = MessageBatch(len(rows))
-        event.varint(3, self.packets.kind_iids(spans["kind"]))
+        event.varint(3, iids["kind"].to_numpy()[index])
         event.message(4, self._annotation("iteration", iteration), present=iteration >= 0)
-        event.message(4, self._annotation("start_cycles", spans["start_cycles"].to_numpy()))
-        event.message(4, self._annotation("duration_cycles", spans["duration_cycles"].to_numpy()))
-        event.message(4, self._flag("incomplete", len(rows)), present=incomplete)
+        for name in ("start_cycles", "duration_cycles"):
+            event.message(4, self._annotation(name, spans[name].to_numpy()[index]))
+        event.message(4, self._flag("incomplete", len(rows)), present=~spans["complete"].to_numpy()[index])
         event.message(4, self._flag("wait", len(rows)), present=self.drawing.is_wait[index])
         wait_cycles = self.drawing.wait_cycles[index]
         event.message(4, self._annotation("wait_cycles", wait_cycles), present=wait_cycles > 0)
         for value, present in self._values(self.drawing.values[index]):
             event.message(4, value, present=present)
         event.varint(9, np.where(self.drawing.instant[rows], TrackEventType.INSTANT, TrackEventType.SLICE_BEGIN))
-        event.varint(10, self.packets.region_name_iids(spans["name"]))
-        event.varint(11, self.track[rows])
-        event.varint(34, self.packets.source_iids(spans))
+        event.varint(10, iids["name"].to_numpy()[index])
+        event.varint(11, self._track(rows))
+        event.varint(34, iids["source"].to_numpy()[index])
         self._flows(event, 47, "from_row", rows)
         return self._packet(self.drawing.start_ns[rows], event)
 
     def _values(self, values: NDArray[Any]) -> Iterator[tuple[MessageBatch, NDArray[np.bool_]]]:
         """Annotations of what marks carry, and which rows have them."""
-        is_float = np.array([isinstance(value, float) for value in values], np.bool_)
-        is_large = np.array([isinstance(value, int) and value >= 1 << 63 for value in values], np.bool_)
-        is_int = np.array([value is not None for value in values], np.bool_) & ~is_float & ~is_large
-        for present, field, dtype in (
-            (is_int, Annotation.INT_VALUE, np.int64),
-            (is_large, Annotation.UINT_VALUE, np.uint64),
-            (is_float, Annotation.DOUBLE_VALUE, np.float64),
-        ):
-            if present.any():
-                annotation = MessageBatch(len(values))
-                annotation.varint(Annotation.NAME_IID, self.packets.annotation_iid("value"))
-                numbers: NDArray[Any] = np.where(present, values, 0).astype(dtype)
-                if is_float is present:
-                    annotation.double(field, numbers)
-                else:
-                    annotation.varint(field, numbers)
-                yield annotation, present
+        rows_of: dict[int, list[int]] = {}
+        for row in np.flatnonzero(values != None).tolist():  # noqa: E711 - of each element.
+            if isinstance(values[row], float):
+                field = Annotation.DOUBLE_VALUE
+            else:
+                field = Annotation.INT_VALUE if values[row] < 1 << 63 else Annotation.UINT_VALUE
+            rows_of.setdefault(field, []).append(row)
+        for field, rows in sorted(rows_of.items()):
+            present = np.zeros(len(values), np.bool_)
+            present[rows] = True
+            annotation = MessageBatch(len(values))
+            annotation.varint(Annotation.NAME_IID, self.packets.annotation_iid("value"))
+            if field == Annotation.DOUBLE_VALUE:
+                doubles = np.zeros(len(values), np.float64)
+                doubles[rows] = values[rows]
+                annotation.double(field, doubles)
+            else:
+                numbers: NDArray[Any] = np.zeros(len(values), np.int64 if field == Annotation.INT_VALUE else np.uint64)
+                numbers[rows] = values[rows]
+                annotation.varint(field, numbers)
+            yield annotation, present
 
     def _ends(self, rows: NDArray[np.int64]) -> MessageBatch:
         event = MessageBatch(len(rows))
         event.varint(9, TrackEventType.SLICE_END)
-        event.varint(11, self.track[rows])
+        event.varint(11, self._track(rows))
         # At the end: the wait may have begun before what it waits for was issued by another warp.
         self._flows(event, 48, "to_row", rows)
         return self._packet(self.drawing.end_ns[rows], event)
 
     def _flows(self, event: MessageBatch, field: int, side: str, rows: NDArray[np.int64]) -> None:
         """Add the ids of the arrows that leave or reach `rows`, each of which may have several."""
-        flows = self.drawing.flows
-        turn = flows.groupby(side).cumcount().to_numpy()
-        for number in range(int(turn.max(initial=-1)) + 1):
-            some = flows[turn == number]
-            ids = np.zeros(len(self.track), np.int64)
-            ids[some[side].to_numpy()] = some.index.to_numpy() + 1
-            mine = ids[rows]
-            event.fixed64(field, mine | self.packets.sequence << 40, present=mine > 0)
+        for ends, ids in self._arrows[side]:
+            place = np.minimum(np.searchsorted(ends, rows), len(ends) - 1)
+            event.fixed64(field, ids[place] | self.packets.sequence << 40, present=ends[place] == rows)
 
     def _annotation(self, name: str, values: NDArray[np.integer]) -> MessageBatch:
         annotation = MessageBatch(len(values))

@@ -19,6 +19,8 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
+from kperfir.analysis.grouped import group_by
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -89,8 +91,9 @@ class PacketWriter:
         return _category_iids(roles)
 
     def source_iids(self, spans: pd.DataFrame) -> NDArray[np.int64]:
-        iids: NDArray[np.int64] = self._sources.get_indexer(_source_index(spans)) + 1
-        return iids
+        groups = group_by(spans["file"], spans["line"], spans["kernel"])
+        iids: NDArray[np.int64] = self._sources.get_indexer(_source_index(spans.iloc[groups.first])) + 1
+        return iids[groups.number]
 
     # Packets, in the order in which they are written.
 
@@ -212,7 +215,8 @@ def _source_index(spans: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _sources(spans: pd.DataFrame) -> pd.MultiIndex:
-    return _source_index(spans[["file", "line", "kernel"]].drop_duplicates())
+    first = np.sort(group_by(spans["file"], spans["line"], spans["kernel"]).first)
+    return _source_index(spans[["file", "line", "kernel"]].iloc[first])
 
 
 def _annotate(annotation: DebugAnnotation, name: str, value: object) -> None:

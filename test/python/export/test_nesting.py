@@ -56,3 +56,9 @@ def test_no_spans_give_no_events() -> None:
 def test_depth_that_contradicts_parent_is_refused() -> None:
     with pytest.raises(ExportError, match="not-nested"):
         event_order(np.array([-1, 0]), np.array([0, 2]))
+
+
+@pytest.mark.parametrize("parent", [[1, -1], [-2, 0], [-1, 1]])
+def test_parent_that_is_no_earlier_row_is_refused(parent: list[int]) -> None:
+    with pytest.raises(ExportError, match="not-nested"):
+        event_order(np.array(parent), np.array([0, 1]))

@@ -1,0 +1,84 @@
+"""Host speed on a capture of ten million records: decoding, tables, export, the report as a user calls it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import kperfir
+from kperfir.capture.decode import RawBuffer, decode_buffer
+from kperfir.capture.reader import Capture
+from kperfir.export import write_file
+from sections.table import table
+from support.large_capture import write_large_capture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CTAS = 6400
+SMALL_CTAS = 640
+REPEATS = 3
+
+
+def run() -> tuple[str, int]:
+    """Time each step; CPU seconds of the fastest of a few, and the memory of the report's process."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, small = Path(folder) / "large.kpf", Path(folder) / "small.kpf"
+        records = write_large_capture(path, ctas=CTAS)
+        write_large_capture(small, ctas=SMALL_CTAS)
+        rows = [*_decode(path, records), *_export(small, Path(folder)), _report(path, records)]
+    text = f"## Ten million records\n\n{records:,} records of {CTAS:,} CTAs of a tiled matmul. "
+    text += f"CPU seconds, the fastest of {REPEATS}; a core does no more than one step at a time. "
+    text += "The report is a process of its own:\nits start, imports and all of its output. "
+    text += f"The trace is that of a tenth of them ({SMALL_CTAS} CTAs).\n\n"
+    return text + table(("step", "CPU seconds", "M/s", "of", "peak memory, GB"), rows), 0
+
+
+def _decode(path: Path, records: int) -> list[list[Any]]:
+    launch = Capture.open(path).launches[0]
+    ids, data = launch.read()
+    raw = RawBuffer(ids, data, launch.grid)
+    inflate = _fastest(launch.read)
+    decode = _fastest(lambda: decode_buffer(launch.kernel.layout, raw, stamps=False, spans=True, where=""))
+    spans = _fastest(lambda: kperfir.load(path).spans)
+    return [
+        ["read the file and inflate it", inflate, records / inflate / 1e6, "records", ""],
+        ["decode into columns", decode, records / decode / 1e6, "records", ""],
+        ["file to `Timeline.spans`", spans, records / spans / 1e6, "records", ""],
+    ]
+
+
+def _export(path: Path, folder: Path) -> list[list[Any]]:
+    timeline = kperfir.load(path)
+    slices = len(timeline.spans)
+    assert len(timeline.flows) >= 0  # Made before, as the spans are.
+    rows = []
+    for kind in ("pftrace", "chrome"):
+        seconds = _fastest(lambda kind=kind: write_file([timeline], folder / f"trace.{kind}", kind))
+        rows.append([f"spans to a trace, {kind}", seconds, slices / seconds / 1e6, "slices", ""])
+    return rows
+
+
+def _report(path: Path, records: int) -> list[Any]:
+    command = [sys.executable, "-P", "-m", "kperfir", "report", str(path)]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": ""}, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    seconds = usage.ru_utime + usage.ru_stime
+    return ["`kperfir report`", seconds, records / seconds / 1e6, "records", usage.ru_maxrss / 1e6]
+
+
+def _fastest(call: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.process_time()
+        call()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
