@@ -8,6 +8,7 @@ capture names as source.
 from __future__ import annotations
 
 import tokenize
+from datetime import datetime
 from pathlib import Path
 
 _LARGEST_BYTES = 4 << 20
@@ -29,6 +30,21 @@ class SourceReader:
         if file not in self._files:
             self._files[file] = _read(file)
         return self._files[file]
+
+
+def changed_since(file: str, written: float) -> str:
+    """When `file` was last changed, if that was after the time `written`; empty if it was not, or cannot be read.
+
+    Args:
+        file: As a capture names it.
+        written: Seconds since the epoch, such as when the capture was written.
+    """
+    path = Path(file)
+    try:
+        changed = path.stat().st_mtime if path.suffix == ".py" and path.is_file() else 0.0
+    except (OSError, ValueError):
+        return ""
+    return f"{datetime.fromtimestamp(changed):%Y-%m-%d %H:%M}" if changed > written else ""
 
 
 def _read(file: str) -> tuple[list[str], str]:

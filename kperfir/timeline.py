@@ -29,6 +29,7 @@ from kperfir.capture.flows import build_flows
 from kperfir.capture.reader import Capture
 from kperfir.errors import UsageError
 from kperfir.runtime.clock import Anchors, ClockFit, Slope, better, estimate_slope, fit_clock
+from kperfir.source import changed_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -215,6 +216,11 @@ class Timeline:
             agreed["processes"] = [capture.process for capture in self.captures]
         return agreed
 
+    @property
+    def written(self) -> float:
+        """When the first of the captures was last written to, in seconds since the epoch."""
+        return min((capture.path.stat().st_mtime for capture in self.captures), default=0.0)
+
     @cached_property
     def notes(self) -> list[str]:
         """What has to be known to read any figure: drops, bounds, uncertainty. Every report shows them."""
@@ -374,6 +380,9 @@ def _notes(timeline: Timeline) -> Iterator[str]:
     for capture in timeline.captures:
         yield from capture.notes
     yield from warnings_of(timeline.captures)
+    for file in dict.fromkeys(region.file for launch in timeline._decoded for region in launch.layout.regions):
+        if changed := changed_since(file, timeline.written):
+            yield f"{file} was changed on {changed}, after the capture: lines that are shown from it may be others"
     yield from _kernel_notes(timeline._decoded)
     for launch in timeline._decoded:
         yield from _launch_notes(launch)

@@ -16,6 +16,7 @@ from kperfir.capture.layout import parse_layout
 from kperfir.code.ptx import parse_ptx
 from kperfir.code.sass import parse_sass
 from kperfir.config import PREFIX, Options, resolve
+from kperfir.errors import CompileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,12 +67,19 @@ def audit_kernel(instrumented: Build, compile: Compile, options: Options | None 
         options: What cheaper settings are derived from; default: those of the environment.
 
     Raises:
+        CompileError: ``unmarked-code``: another version of kperfir compiled it, whose records cannot be told.
         ValueError: If the code is not as Triton and ptxas write it.
         Exception: Whatever `compile` raises for the plain kernel.
     """
     layout = parse_layout(instrumented.layout)
-    sass = _machine_code(instrumented)
-    code = audit_code(Code(parse_ptx(instrumented.ptx, instrumented.kernel), sass), layout)
+    sass, ptx = _machine_code(instrumented), parse_ptx(instrumented.ptx, instrumented.kernel)
+    if any(frame.stamps for frame in layout.frames) and not any(each.stamp for each in ptx.instructions):
+        raise CompileError(
+            "unmarked-code", what="the code does not say which of its instructions are records",
+            where=f"kernel {instrumented.kernel}", found="no line of its PTX marked as a stamp",
+            expected="code that this kperfir compiled", fix="capture it again: another version compiled what is cached",
+        )  # fmt: skip
+    code = audit_code(Code(ptx, sass), layout)
     plain = compile(None)
     before, after = _footprint(plain, _machine_code(plain)), _footprint(instrumented, sass)
     cheaper = None

@@ -34,8 +34,8 @@ def command(files: tuple[Path, ...], out: Path, align: str) -> int:
     from kperfir.export.merge import apart_ns, far_apart, merge
     from kperfir.timeline import load, without_repeats
 
-    name = format_of(out)
-    if name not in FORMATS:
+    name = out.suffix.removeprefix(".")
+    if name not in FORMATS or format_of(out) != name:
         raise UsageError(
             "bad-option", where="--out", found=str(out), expected=" or ".join(f".{known}" for known in FORMATS),
             fix="choose such a name: the other formats have no time axis",

@@ -28,6 +28,10 @@ class Column:
     style: str = ""
     for_terminals: bool = False
 
+    def __post_init__(self) -> None:
+        # Names are the user's: a line break or a tab in one must not break the table.
+        object.__setattr__(self, "cells", [_on_one_line(cell) for cell in self.cells])
+
     @property
     def width(self) -> int:
         return max(len(text) for text in [self.title, *self.cells])
@@ -77,6 +81,10 @@ def fitting(columns: list[Column], width: int, *, terminal: bool) -> tuple[list[
         if not least.for_terminals:
             left_out.append(least)
     return kept, left_out
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def count(value: float) -> str:

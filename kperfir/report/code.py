@@ -5,11 +5,9 @@ What heat is says `kperfir.analysis.heat`; this module finds the text, and what 
 
 from __future__ import annotations
 
-from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kperfir.source import SourceReader
+from kperfir.source import SourceReader, changed_since
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +28,7 @@ def annotated_sources(timeline: Timeline, kernels: list[str]) -> list[dict[str, 
     heat = source_heat(timeline.spans)
     whole = heat.groupby("kernel")["self_cycles"].transform("sum")
     heat = heat.assign(wait=(heat["wait_cycles"] / whole.where(whole > 0)).fillna(0.0))
-    written = min((capture.path.stat().st_mtime for capture in timeline.captures), default=0.0)
+    written = timeline.written
     reader = SourceReader()
     return [
         _file(kernel, str(file), rows, reader, written)
@@ -42,12 +40,11 @@ def annotated_sources(timeline: Timeline, kernels: list[str]) -> list[dict[str, 
 def _file(kernel: str, file: str, rows: pd.DataFrame, reader: SourceReader, written: float) -> dict[str, Any]:
     text, missing = reader.lines(file)
     hot = {int(row["line"]): row for row in rows.to_dict("records")}
-    changed = Path(file).stat().st_mtime if text else 0.0
     return {
         "kernel": kernel,
         "file": file,
         "missing": missing,
-        "changed": f"{datetime.fromtimestamp(changed):%Y-%m-%d %H:%M}" if changed > written else "",
+        "changed": changed_since(file, written) if text else "",
         "lines": [_line(number, text, hot.get(number)) for number in _shown(sorted(hot), text)],
     }
 

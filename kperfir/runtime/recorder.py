@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import socket
 import sys
 import threading
@@ -89,13 +90,19 @@ class Summary:
             if self.unmatched and not self.skipped:
                 found = ", ".join(self.unmatched[:_NAMED]) + (", ..." if len(self.unmatched) > _NAMED else "")
                 text += f": no kernel matches {','.join(self.patterns)} (TRITON_KPERF_KERNELS); launched: {found}"
+            elif not self.skipped:
+                text += ": no Triton kernel was launched in this process"
             return text
         kept = sum(self.kept.values())
         text = (
             f"{kept} {_plural(kept, 'launch')} of {len(self.kept)} {_plural(len(self.kept), 'kernel')} in {self.path}"
         )
         text += " (simulated time)" if self.simulated else ""
-        return text + (f"; not kept: {skipped}" if skipped else "") + f"; next: kperfir report {self.path}"
+        return (
+            text
+            + (f"; not kept: {skipped}" if skipped else "")
+            + f"; next: kperfir report {shlex.quote(str(self.path))}"
+        )
 
 
 class FileNames:

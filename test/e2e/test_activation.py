@@ -271,6 +271,13 @@ class TestRun:
         assert launches(tmp_path / "out.kpf") == {"scale": 2, "shift": 2}
         assert "kperfir report" in result.stderr
 
+    def test_run_says_that_no_kernel_was_launched(self, tmp_path: Path, run_python: Run) -> None:
+        (tmp_path / "nothing.py").write_text("print('done')\n")
+        result = run_python("-m", "kperfir", "run", "-o", "out.kpf", "nothing.py", cwd=tmp_path)
+        assert result.stdout == "done\n"
+        assert result.stderr == "kperfir: no launch recorded: no Triton kernel was launched in this process\n"
+        assert not (tmp_path / "out.kpf").exists()
+
     def test_run_lets_cuda_code_run_on_the_cpu(self, tmp_path: Path, run_python: Run) -> None:
         pytest.importorskip("torch")
         code = KERNEL + (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +12,13 @@ import pytest
 from kernels.cases import CASES, WORKLOADS
 from kperfir.audit.builds import build_of, disassemble
 from kperfir.audit.findings import findings_path
+from kperfir.audit.kernel import audit_kernel
 from kperfir.audit.regions import Code, CodeAudit, audit_code
 from kperfir.capture.layout import parse_layout
 from kperfir.cli.main import main
 from kperfir.code.ptx import parse_ptx
 from kperfir.code.sass import parse_sass
+from kperfir.errors import CompileError
 from support.compiling import attempt, instrumentation
 from support.launch import run_profiled
 
@@ -45,6 +49,14 @@ def test_regions_of_warp_specialised_kernels_are_followed_through_the_branch_tab
     found = audit("matmul_persistent_tma_ws", "sm_100")
     assert not found.failed
     assert {"tma", "tcgen05"} <= {region.kind for region in found.regions if region.anchors}
+
+
+def test_code_without_our_marks_is_not_taken_for_code_that_lost_its_records():
+    with instrumentation():
+        build = build_of(attempt(CASES["vadd_fp32"], "sm_80").compiled, instrumented=True)
+    other = dataclasses.replace(build, ptx=re.sub(r"// kperf.*", "", build.ptx))
+    with pytest.raises(CompileError, match="unmarked-code"):
+        audit_kernel(other, lambda options: build)
 
 
 def test_a_load_that_ptxas_moves_is_found():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import kperfir
 from kperfir.errors import CaptureError, UsageError
-from support.synthetic import CLOCK_HZ, CaptureShape, write_matmul_capture
+from support.synthetic import CLOCK_HZ, CaptureShape, matmul_plan, write_capture, write_matmul_capture
 
 if TYPE_CHECKING:
     from support.programs import CtaRun
@@ -305,3 +306,18 @@ def test_to_perfetto_writes_what_the_export_writes(tmp_path: Path) -> None:
     timeline.to_perfetto(str(tmp_path / "a.pftrace"))
     write_file([timeline], tmp_path / "b.pftrace")
     assert (tmp_path / "a.pftrace").read_bytes() == (tmp_path / "b.pftrace").read_bytes()
+
+
+def test_note_says_that_a_source_file_was_changed_after_the_capture(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.py"
+    source.write_text("x = 1\n")
+    plan = matmul_plan(CaptureShape())
+    for region in plan.regions:
+        region["file"] = str(source)
+    write_capture(tmp_path / "x.kpf", plan, CaptureShape())
+    os.utime(source, (0, 0))
+    assert not any("changed" in note for note in load(tmp_path / "x.kpf").notes)
+    os.utime(source)
+    os.utime(tmp_path / "x.kpf", (1, 1))
+    (note,) = (note for note in load(tmp_path / "x.kpf").notes if "changed" in note)
+    assert note.startswith(f"{source} was changed on ")

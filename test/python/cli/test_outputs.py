@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kperfir.cli.main import main
-from support.synthetic import write_matmul_capture
+from support.synthetic import CaptureShape, matmul_plan, write_capture, write_matmul_capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,13 @@ def test_output_that_would_replace_the_input_is_refused(
     assert main([verb[0], str(name), verb[1], str(name)]) == 2
     assert "same-file" in capsys.readouterr().err
     assert name.read_bytes() == before
+
+
+def test_merge_names_the_formats_that_it_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_matmul_capture(tmp_path / "x.kpf")
+    for name in ("all.csv", "all.speedscope.json", "all"):
+        assert main(["merge", str(tmp_path / "x.kpf"), "-o", str(tmp_path / name)]) == 2
+        assert "expected: .pftrace or .json" in capsys.readouterr().err
 
 
 def test_run_does_not_replace_its_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,3 +55,11 @@ def test_whatif_says_where_it_cannot_write(tmp_path: Path, capsys: pytest.Captur
     script.write_text("print(1)\n")
     assert main(["whatif", "-o", str(script), str(script)]) == 1
     assert "write-failed" in capsys.readouterr().err
+
+
+def test_names_with_line_breaks_stay_in_their_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = matmul_plan(CaptureShape())
+    plan.regions[0]["name"] = "two\nlines\tand é"
+    write_capture(tmp_path / "x.kpf", plan, CaptureShape())
+    assert main(["report", str(tmp_path / "x.kpf")]) == 0
+    assert "two\\nlines\\tand é  " in capsys.readouterr().out

@@ -16,7 +16,7 @@ from kperfir.runtime.run import run_script
 def started(monkeypatch: pytest.MonkeyPatch) -> list[config.Options]:
     """Options of the sessions that were started; none is really started."""
     options: list[config.Options] = []
-    monkeypatch.setattr(session, "start_process_session", options.append)
+    monkeypatch.setattr(session, "start_process_session", lambda settings, *, explicit: options.append(settings))
     monkeypatch.setattr(os, "environ", os.environ.copy())
     return options
 
