@@ -98,11 +98,8 @@ class Summary:
             f"{kept} {_plural(kept, 'launch')} of {len(self.kept)} {_plural(len(self.kept), 'kernel')} in {self.path}"
         )
         text += " (simulated time)" if self.simulated else ""
-        return (
-            text
-            + (f"; not kept: {skipped}" if skipped else "")
-            + f"; next: kperfir report {shlex.quote(str(self.path))}"
-        )
+        text += f"; not kept: {skipped}" if skipped else ""
+        return f"{text}; next: kperfir report {shlex.quote(str(self.path))}"
 
 
 class FileNames:
