@@ -15,10 +15,12 @@ import pandas as pd
 
 from kperfir.advice.finding import Place
 from kperfir.advice.loops import LoopView, loop_views
+from kperfir.analysis.accesses import access_patterns
 from kperfir.analysis.models import swp_model
 from kperfir.analysis.occupancy import cta_cycles
 from kperfir.analysis.registry import slots_of
 from kperfir.analysis.waves import waves
+from kperfir.capture.accesses import build_accesses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,6 +42,7 @@ class Case:
         launch_facts: Of its first launch (ctas_per_sm); empty if not known.
         sms: SMs of the device; 0 if not known.
         slots: By launch and flow, buffers that go round between warps.
+        predicted: Its rows of `Timeline.accesses`.
     """
 
     kernel: str
@@ -50,6 +53,7 @@ class Case:
     launch_facts: dict[str, Any]
     sms: int = 0
     slots: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    predicted: pd.DataFrame = field(default_factory=lambda: build_accesses([]))
 
     @cached_property
     def ctas(self) -> pd.DataFrame:
@@ -71,6 +75,11 @@ class Case:
     def pipelines(self) -> pd.DataFrame:
         """Loops that wait for asynchronous copies, as `kperfir.analysis.models.swp_model`."""
         return swp_model(self.spans, self.flows, self.slots)
+
+    @cached_property
+    def accesses(self) -> pd.DataFrame:
+        """Of its launches, as `kperfir.analysis.accesses.access_patterns`."""
+        return access_patterns(self.spans, self.predicted)
 
     @cached_property
     def waves(self) -> pd.Series:
@@ -159,5 +168,5 @@ def _case(
     process = record.capture.process if record else {}
     return Case(
         kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0),
-        slots_of(timeline),
+        slots_of(timeline), timeline.accesses[timeline.accesses["kernel"] == kernel],
     )  # fmt: skip

@@ -24,6 +24,8 @@ from kernels.matmuls import matmul
 from kernels.workloads import hopper
 from kperfir.advice.advise import advise
 from support import ptx_lab
+from support.access_kernels import row_sums, turned
+from support.advice_kernels import conversions, rows_in_parts, staged_tiles, with_barriers, with_weights
 from support.launch import simt
 
 if TYPE_CHECKING:
@@ -219,7 +221,7 @@ def split_attention(qd, kd, vd, od, scale, T, BM: gl.constexpr, BN: gl.constexpr
 
 
 @triton.jit
-def row_sums(x, y, columns, BLOCK: tl.constexpr, AFTER: tl.constexpr):
+def sum_rows(x, y, columns, BLOCK: tl.constexpr, AFTER: tl.constexpr):
     row = tl.program_id(0)
     if AFTER:
         partial = tl.zeros([BLOCK], tl.float32)
@@ -236,7 +238,7 @@ def row_sums(x, y, columns, BLOCK: tl.constexpr, AFTER: tl.constexpr):
 def sums(after: bool, *, columns: int = 8192, block: int = 512, warps: int = 4) -> None:
     """Rows, reduced in each iteration or after them."""
     x, y = torch.ones(8, columns), torch.empty(8)
-    row_sums[(8,)](x, y, columns, BLOCK=block, AFTER=after, num_warps=warps)
+    sum_rows[(8,)](x, y, columns, BLOCK=block, AFTER=after, num_warps=warps)
     assert y.eq(columns).all()
 
 
@@ -308,4 +310,59 @@ PAIRS = (
         lambda changed: sums(changed, block=128, columns=4096, warps=1),
     ),
     Pair("atomics, 8 warps", "spread-atomics", lambda changed: atomics(changed, count=16384, warps=8)),
+    Pair("transpose, rows as they are", "avoid-bank-conflicts", lambda changed: turned(32 if changed else 1)),
+    Pair("transpose, spread over 8", "avoid-bank-conflicts", lambda changed: turned(32 if changed else 8)),
+    Pair("rows, down columns", "coalesce-accesses", row_sums),
+    Pair("conversions", "convert-layout", conversions),
+    Pair("2 rows on 108 SMs", "fill-device", lambda changed: rows_in_parts(16 if changed else 1), held_out=True),
+    Pair(
+        "3 barriers an iteration", "fewer-barriers", lambda changed: with_barriers(1 if changed else 3), held_out=True
+    ),
+    Pair("weights for each tile", "shorten-ends", with_weights, "a100-small", held_out=True),
+    Pair(
+        "8 buffers, one used",
+        "raise-occupancy",
+        lambda changed: staged_tiles(4 if changed else 8),
+        "a100-small",
+        held_out=True,
+    ),
+    Pair(
+        "4 buffers, one used",
+        "raise-occupancy",
+        lambda changed: staged_tiles(3 if changed else 4),
+        "a100-small",
+        held_out=True,
+    ),
+    Pair(
+        "transpose of 256, spread over 4",
+        "avoid-bank-conflicts",
+        lambda changed: turned(32 if changed else 4, size=256),
+        "a100-small",
+        held_out=True,
+    ),
+    Pair(
+        "few rows, down columns",
+        "coalesce-accesses",
+        lambda changed: row_sums(changed, columns=1024, rows=32, ctas=16),
+    ),
+    Pair("conversions, 32 rows", "convert-layout", lambda changed: conversions(changed, tile=32), held_out=True),
+    Pair(
+        "weights for tiles of 8",
+        "shorten-ends",
+        lambda changed: with_weights(changed, rows=8, tiles=32),
+        "a100-small",
+        held_out=True,
+    ),
+    Pair(
+        "3 barriers, 8 warps",
+        "fewer-barriers",
+        lambda changed: with_barriers(1 if changed else 3, warps=8),
+        held_out=True,
+    ),
+    Pair(
+        "4 rows on 108 SMs",
+        "fill-device",
+        lambda changed: rows_in_parts(27 if changed else 1, rows=4, columns=27 * 4096),
+        held_out=True,
+    ),
 )

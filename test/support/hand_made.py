@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from kperfir.capture.accesses import build_accesses
 from kperfir.capture.flows import FLOW_COLUMNS
 from support.toy_timeline import SPAN_COLUMNS, SPAN_DTYPES
 
@@ -90,6 +91,7 @@ class HandMade:
     row_of: dict[str, int]
     metadata: dict[str, Any] = field(default_factory=lambda: {"files": ["hand.kpf"]})
     notes: list[str] = field(default_factory=list)
+    accesses: pd.DataFrame = field(default_factory=lambda: build_accesses([]))
 
 
 def hand_made(

@@ -160,11 +160,14 @@ def raise_occupancy(case: Case) -> Iterator[Finding]:
 
     An SM with r CTAs is a server with r customers: each works for D = (1 - wait) * T and waits for the rest, Z.
     Mean-value analysis gives the throughput X(r) = r / (Z + R(r)), R(r) = D * (1 + Q(r - 1)); expected is
-    X(r + 1) / X(r), bound min((r + 1) / r, 1 / (X(r) * D)).
+    X(r + 1) / X(r), bound min((r + 1) / r, 1 / (X(r) * D)). Where shared memory holds the tiles of a pipeline, what is
+    taken from it makes the waits longer: nothing is said.
     """
     row = case.waves
     held, limiter = int(case.launch_facts.get("ctas_per_sm") or 0), str(case.launch_facts.get("occupancy_limiter", ""))
     if limiter not in ("registers", "shared memory") or not held or not row["waves"] > held / (held + 1):
+        return
+    if limiter == "shared memory" and (case.pipelines["slots"] > 1).any():
         return
     wait = _wait_share(case)
     demand = max(1 - wait, 1e-3)
