@@ -101,7 +101,7 @@ void Dispatcher::placeNext(Sm &sm, uint64_t cycle) {
   if (nextCta == launch.ctaCount())
     return;
   noteStart(nextCta, cycle);
-  sm.place(nextCta++, cycle);
+  sm.plan(nextCta++, cycle);
 }
 
 void Dispatcher::placeUntimed(uint64_t cycle) {
@@ -143,7 +143,7 @@ void Dispatcher::placeCluster(uint64_t firstCta, uint64_t cycle, size_t begin,
         });
   };
   if (!launch.usesClusters) {
-    emptiest().place(firstCta, cycle);
+    emptiest().plan(firstCta, cycle);
     return;
   }
   uint32_t size = launch.ctasPerCluster();

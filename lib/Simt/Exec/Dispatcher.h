@@ -1,9 +1,9 @@
 //===- Dispatcher.h - Which CTA goes to which SM, and when ----------------===//
 //
-// Places the CTAs of a launch: breadth first at the start, then wherever one
-// has left; clusters as a whole. In a sampled launch (Sampling.h) it also says
-// whether the chip's time runs, or that of the CTAs which are not simulated in
-// detail: those have SMs of their own, behind the chip's.
+// Says where the CTAs of a launch go: breadth first at the start, then wherever
+// one has left; clusters as a whole. In a sampled launch (Sampling.h) it also
+// says whether the chip's time runs, or that of the CTAs which are not
+// simulated in detail: those have SMs of their own, behind the chip's.
 //
 // CTAs may wait for others that a GPU would have placed by then. So if none of
 // those without time has ended for long, more of them get room, up to a whole
@@ -42,9 +42,10 @@ public:
   /// no room.
   uint64_t wantedUntimedSms() const;
 
+  /// Both leave CTAs planned (Sm::placePlanned) that are not of a cluster.
   void start(uint64_t cycle);
   /// After an exchange, which SMs have run to: takes what has finished and
-  /// places what comes next.
+  /// says where what comes next goes.
   void replaceFinished(uint64_t end);
   /// CTAs have been placed, and all have left.
   bool isDone() const;

@@ -14,6 +14,14 @@
 
 namespace kperfir::simt {
 
+namespace {
+/// Lanes of an atomic on one of its lines, on average.
+unsigned lanesPerLine(const GlobalRequest &request, unsigned lines) {
+  auto lanes = static_cast<unsigned>(std::popcount(request.mask));
+  return (lanes + lines - 1) / std::max(lines, 1u);
+}
+} // namespace
+
 void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
   const Sm *failed = nullptr;
   order.clear();
@@ -22,46 +30,46 @@ void Exchange::run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end) {
   for (std::unique_ptr<Sm> &sm : sms) {
     if (sm->error && (!failed || sm->errorCycle < failed->errorCycle))
       failed = sm.get();
-    for (GlobalRequest &request : sm->requests.entries) {
-      order.push_back({request.cycle, sm.get(), &request});
-      noteWrite(request);
-    }
+    const RequestQueue &queue = sm->requests;
+    for (uint32_t i = 0; i < queue.order.size(); ++i)
+      order.push_back({i < queue.prepared.size()
+                           ? queue.prepared[i].cycle
+                           : queue.entries[queue.order[i]].cycle,
+                       sm.get(), i});
+    noteWrites(*sm);
   }
   sortByCycle();
+  ahead = {};
   constexpr size_t kAhead = 12;
-  for (size_t i = 0; i < order.size(); ++i) {
-    const Entry &entry = order[i];
+  for (size_t i = 0; i < kAhead; ++i)
+    prefetchNext();
+  for (const Entry &entry : order) {
     if (failed && entry.cycle > failed->errorCycle)
       break;
-    if (i + kAhead < order.size())
-      prefetch(order[i + kAhead]);
-    execute(*entry.sm, *entry.request, end);
+    RequestQueue &queue = entry.sm->requests;
+    if (entry.index < queue.prepared.size()) {
+      executePrepared(*entry.sm, queue.prepared[entry.index]);
+      continue;
+    }
+    // It looks at L1 here, and at what came before.
+    entry.sm->takeAnswers(end);
+    execute(*entry.sm, queue.entries[queue.order[entry.index]], end);
   }
   if (failed && failed->error)
     throw Error(*failed->error);
-  for (std::unique_ptr<Sm> &sm : sms) {
+  for (std::unique_ptr<Sm> &sm : sms)
     for (const LineAccess &access : sm->warmed)
       system.warm(access.line, access.sectors, false);
-    sm->endExchange();
-  }
 }
 
-void Exchange::noteWrite(const GlobalRequest &request) {
-  switch (request.kind) {
-  case GlobalRequest::Kind::Store:
-  case GlobalRequest::Kind::Atomic:
-    break;
-  case GlobalRequest::Kind::BulkCopy:
-    writtenAnywhere = true;
-    return;
-  default:
-    return;
-  }
+void Exchange::noteWrites(const Sm &sm) {
   constexpr size_t kFew = 16;
-  if (!request.range || written.size() == kFew)
-    writtenAnywhere = true;
-  else if (!isWritten(request.range))
-    written.push_back(request.range);
+  for (const GlobalRange *range : sm.written) {
+    if (!range || written.size() == kFew)
+      writtenAnywhere = true;
+    else if (!isWritten(range))
+      written.push_back(range);
+  }
 }
 
 bool Exchange::isWritten(const GlobalRange *range) const {
@@ -95,28 +103,68 @@ void Exchange::sortByCycle() {
   order.swap(sorted);
 }
 
-void Exchange::prefetch(const Entry &entry) const {
-  const GlobalRequest &request = *entry.request;
-  if (!request.range || !request.mask)
-    return;
-  uint64_t address = request.address[firstLane(request.mask)];
-  unsigned span = request.contiguous ? request.bytes * kWarpSize : 1;
-  for (unsigned byte = 0; byte < span && !request.loaded; byte += 64)
-    __builtin_prefetch(reinterpret_cast<const void *>(address + byte), 0, 2);
-  uint64_t line = request.range->timingAddress(address) / kLineBytes;
-  unsigned lines = request.contiguous ? std::max(request.bytes / 4, 1u) : 1;
-  for (unsigned i = 0; i < lines; ++i) {
-    system.prefetch(line + i);
-    if (request.cached)
-      entry.sm->l1.prefetch(line + i);
+void Exchange::prefetchNext() {
+  for (; ahead.entry < order.size(); ++ahead.entry, ahead.access = 0) {
+    const Entry &entry = order[ahead.entry];
+    const RequestQueue &queue = entry.sm->requests;
+    if (entry.index >= queue.prepared.size())
+      continue;
+    const PreparedRequest &prepared = queue.prepared[entry.index];
+    while (ahead.access < prepared.accessCount) {
+      const L2Access &access =
+          queue.accesses[prepared.firstAccess + ahead.access++];
+      if (!access.sectors)
+        continue;
+      system.prefetch(access.line);
+      if (prepared.kind == GlobalRequest::Kind::Load)
+        return;
+      auto bytes = reinterpret_cast<const uint8_t *>(
+          prepared.range->hostAddress(access.line * kLineBytes));
+      __builtin_prefetch(bytes, 1, 2);
+      __builtin_prefetch(bytes + kLineBytes / 2, 1, 2);
+      return;
+    }
   }
-  if (request.kind != GlobalRequest::Kind::Load || request.loaded)
+}
+
+void Exchange::executePrepared(Sm &sm, const PreparedRequest &prepared) {
+  GlobalRequest &request = sm.requests.entries[prepared.entry];
+  L2Access *access = sm.requests.accesses.data() + prepared.firstAccess;
+  L2Access *end = access + prepared.accessCount;
+  switch (prepared.kind) {
+  case GlobalRequest::Kind::Store:
+    moveStore(sm, request);
+    for (; access != end; ++access) {
+      prefetchNext();
+      access->done =
+          system.write(access->line, access->sectors, access->arrival);
+    }
     return;
-  for (uint16_t slot : program.writes(program.ops[request.pc])) {
-    const uint32_t *row =
-        request.warp->context.rowBase[0] + size_t(slot) * kWarpSize;
-    __builtin_prefetch(row, 1, 2);
-    __builtin_prefetch(row + kWarpSize / 2, 1, 2);
+  case GlobalRequest::Kind::Atomic: {
+    moveAtomic(sm, request);
+    unsigned perLine = lanesPerLine(request, prepared.accessCount);
+    for (; access != end; ++access) {
+      prefetchNext();
+      access->done = system.atomic(access->line, access->sectors,
+                                   access->arrival, perLine);
+    }
+    return;
+  }
+  case GlobalRequest::Kind::AsyncCopy:
+    if (isWritten(prepared.range)) {
+      moveAsync(sm, request);
+      request.loaded = true;
+    }
+    break;
+  default:
+    if (isWritten(prepared.range))
+      reload(request);
+  }
+  for (; access != end; ++access) {
+    if (!access->sectors)
+      continue;
+    prefetchNext();
+    access->done = system.read(access->line, access->sectors, access->arrival);
   }
 }
 
@@ -248,35 +296,42 @@ uint64_t Exchange::readLines(Sm &sm, const GlobalRequest &request,
   return done;
 }
 
+void Exchange::reload(GlobalRequest &request) {
+  ExecContext &context = request.warp->context;
+  const MicroOp &op = program.ops[request.pc];
+  if (request.contiguous)
+    loadContiguous(context, op,
+                   reinterpret_cast<const uint8_t *>(request.address[0]));
+  else
+    loadLanes(context, op, request.mask, request.address);
+}
+
 void Exchange::load(Sm &sm, GlobalRequest &request) {
   check(sm, request, request.mask, false);
-  if (!request.loaded || isWritten(request.range)) {
-    ExecContext &context = request.warp->context;
-    const MicroOp &op = program.ops[request.pc];
-    if (request.contiguous)
-      loadContiguous(context, op,
-                     reinterpret_cast<const uint8_t *>(request.address[0]));
-    else
-      loadLanes(context, op, request.mask, request.address);
-  }
+  if (!request.loaded || isWritten(request.range))
+    reload(request);
   LineList list;
   if (takesTime(request, request.mask, false, list))
     request.done = readLines(sm, request, list);
 }
 
-void Exchange::store(Sm &sm, GlobalRequest &request) {
-  check(sm, request, request.mask, true);
+void Exchange::moveStore(Sm &sm, const GlobalRequest &request) {
   const uint8_t *values = sm.requests.data.data() + request.data;
   if (request.contiguous) {
     std::memcpy(reinterpret_cast<void *>(request.address[0]), values,
                 size_t(request.bytes) * kWarpSize);
-  } else {
-    for (LaneMask rest = request.mask; rest; rest &= rest - 1) {
-      unsigned lane = firstLane(rest);
-      std::memcpy(reinterpret_cast<void *>(request.address[lane]),
-                  values + size_t(lane) * request.bytes, request.bytes);
-    }
+    return;
   }
+  for (LaneMask rest = request.mask; rest; rest &= rest - 1) {
+    unsigned lane = firstLane(rest);
+    std::memcpy(reinterpret_cast<void *>(request.address[lane]),
+                values + size_t(lane) * request.bytes, request.bytes);
+  }
+}
+
+void Exchange::store(Sm &sm, GlobalRequest &request) {
+  check(sm, request, request.mask, true);
+  moveStore(sm, request);
   uint64_t done = request.cycle;
   LineList list;
   if (takesTime(request, request.mask, true, list))
@@ -286,8 +341,7 @@ void Exchange::store(Sm &sm, GlobalRequest &request) {
   sm.answer(request, done);
 }
 
-void Exchange::atomic(Sm &sm, GlobalRequest &request) {
-  check(sm, request, request.mask, true);
+void Exchange::moveAtomic(Sm &sm, const GlobalRequest &request) {
   const MicroOp &op = program.ops[request.pc];
   unsigned element = typeBits(op.type) / 8;
   const uint8_t *operands = sm.requests.data.data() + request.data;
@@ -303,34 +357,38 @@ void Exchange::atomic(Sm &sm, GlobalRequest &request) {
                   operands + at + i, replacements + at + i, old + at + i);
     oldAddress[lane] = reinterpret_cast<uint64_t>(old + at);
   }
-  if (op.opcode == Opcode::Atom) {
-    MicroOp result = op;
-    result.sub = static_cast<uint8_t>(
-        typeBits(op.type)); // Ld's field for the register size.
-    loadLanes(request.warp->context, result, request.mask, oldAddress);
-  }
+  if (op.opcode != Opcode::Atom)
+    return;
+  MicroOp result = op;
+  result.sub = static_cast<uint8_t>(
+      typeBits(op.type)); // Ld's field for the register size.
+  loadLanes(request.warp->context, result, request.mask, oldAddress);
+}
+
+void Exchange::atomic(Sm &sm, GlobalRequest &request) {
+  check(sm, request, request.mask, true);
+  moveAtomic(sm, request);
   LineList list;
   if (!takesTime(request, request.mask, true, list))
     return;
-  auto lanes = static_cast<unsigned>(std::popcount(request.mask));
-  unsigned perLine = (lanes + list.count - 1) / std::max(list.count, 1u);
+  unsigned perLine = lanesPerLine(request, list.count);
   for (unsigned i = 0; i < list.count; ++i)
     request.done = std::max(
         request.done, system.atomic(list.lines[i].line, list.lines[i].sectors,
                                     request.cycle, perLine));
 }
 
+void Exchange::moveAsync(Sm &sm, const GlobalRequest &request) {
+  copyToShared(request.warp->cta->shared,
+               asyncOperands(sm.requests.data.data() + request.data),
+               request.mask, request.bytes, request.address);
+}
+
 void Exchange::copyAsync(Sm &sm, GlobalRequest &request) {
-  AsyncOperands operands;
-  std::memcpy(&operands, sm.requests.data.data() + request.data,
-              sizeof operands);
-  LaneMask reading = 0;
-  for (LaneMask rest = request.mask; rest; rest &= rest - 1)
-    if (operands.sourceBytes[firstLane(rest)])
-      reading |= rest & (~rest + 1);
+  LaneMask reading = readingLanes(
+      asyncOperands(sm.requests.data.data() + request.data), request.mask);
   check(sm, request, reading, false);
-  copyToShared(request.warp->cta->shared, operands, request.mask, request.bytes,
-               request.address);
+  moveAsync(sm, request);
   LineList list;
   if (takesTime(request, reading, false, list))
     request.done = readLines(sm, request, list);

@@ -4,6 +4,8 @@
 // Between two runs of the SMs: executes their requests in the order of cycle,
 // SM, queue. This is the only place where global memory changes and where SMs
 // meet, and it is one thread: data and time do not depend on host threads.
+// Most requests come prepared (GlobalRequest.h): only L2 and what they write is
+// left to do. SMs take the answers afterwards (Sm::finishExchange).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,27 +26,34 @@ public:
       : launch(launch), program(*launch.program), chip(*launch.chip),
         system(system), rangeHint(launch.program->ops.size(), nullptr) {}
 
-  /// Answers everything that was asked before `end`, where the next run begins.
-  /// Throws Error for a wrong access; the first in the order of execution, also
-  /// considering the errors that SMs have kept.
+  /// Executes everything that was asked before `end`, where the next run
+  /// begins. Throws Error for a wrong access; the first in the order of
+  /// execution, also considering the errors that SMs have kept.
   void run(std::vector<std::unique_ptr<Sm>> &sms, uint64_t end);
 
 private:
   struct Entry {
     uint64_t cycle;
     Sm *sm;
-    GlobalRequest *request;
+    uint32_t index; // in RequestQueue::order and, if it is that long, prepared
   };
 
   /// Brings `order`, which has the entries of each SM in turn, into the order
   /// of cycle, SM, queue.
   void sortByCycle();
-  /// Asks the host for what execute() will touch.
-  void prefetch(const Entry &entry) const;
-  /// Remembers what the request, of this step, may write.
-  void noteWrite(const GlobalRequest &request);
+  /// Asks the host for what the access to L2 at `ahead` will touch, and moves
+  /// on: one for each that is executed, since many at once are of no use.
+  void prefetchNext();
+  /// What the SM's requests may write.
+  void noteWrites(const Sm &sm);
   bool isWritten(const GlobalRange *range) const;
+  void executePrepared(Sm &sm, const PreparedRequest &prepared);
   void execute(Sm &sm, GlobalRequest &request, uint64_t end);
+  /// The data of a request, in its place in the order.
+  void reload(GlobalRequest &request);
+  void moveStore(Sm &sm, const GlobalRequest &request);
+  void moveAtomic(Sm &sm, const GlobalRequest &request);
+  void moveAsync(Sm &sm, const GlobalRequest &request);
   void load(Sm &sm, GlobalRequest &request);
   void store(Sm &sm, GlobalRequest &request);
   void atomic(Sm &sm, GlobalRequest &request);
@@ -69,6 +78,10 @@ private:
   const GlobalRange *common =
       nullptr; // holds all lanes of the current request, or null
   std::vector<Entry> order;
+  struct {
+    size_t entry = 0;    // in `order`
+    uint32_t access = 0; // of that entry
+  } ahead;
   /// Ranges that requests of this step write, or anything.
   std::vector<const GlobalRange *> written;
   bool writtenAnywhere = false;

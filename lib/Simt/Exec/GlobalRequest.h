@@ -2,7 +2,10 @@
 //------------------===//
 //
 // Queued by an SM while it runs alone; executed (data and time) at the next
-// exchange, in the order of (cycle, SM, queue).
+// exchange, in the order of (cycle, SM, queue). What concerns nobody else, the
+// SM does itself: the way through its L1 and its port before the exchange (the
+// request is `prepared` then), and what follows from the answers after it
+// (Sm::prepareRequests, Sm::finishExchange).
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +13,7 @@
 #define KPERFIR_SIMT_EXEC_GLOBALREQUEST_H
 
 #include "Simt/Exec/Program.h"
+#include "Simt/Timing/Caches.h"
 
 #include <cstdint>
 #include <cstring>
@@ -61,9 +65,33 @@ struct GlobalRequest {
   }
 };
 
+/// What a prepared request asks of one line of L2.
+struct L2Access {
+  uint64_t line = 0;
+  uint64_t arrival = 0; // when it leaves the SM
+  uint64_t done = 0;    // set by the exchange
+  Cache::Line inL1;     // where it goes, or none
+  uint8_t sectors = 0;  // 0: none is needed
+  uint8_t present = 0;  // sectors that L1 has, or will have from another one
+  uint8_t kept = 0;     // sectors that L1 keeps
+};
+
+struct PreparedRequest {
+  uint64_t cycle = 0;
+  const GlobalRange *range = nullptr;
+  uint32_t entry = 0; // in RequestQueue::entries
+  uint32_t firstAccess = 0;
+  uint32_t accessCount = 0;
+  GlobalRequest::Kind kind = GlobalRequest::Kind::Load;
+};
+
 struct RequestQueue {
   std::vector<GlobalRequest> entries;
   std::vector<uint8_t> data;
+  /// Entries by cycle; the first ones are prepared.
+  std::vector<uint32_t> order;
+  std::vector<PreparedRequest> prepared;
+  std::vector<L2Access> accesses; // of the prepared ones
 
   /// Room for `bytes` of operands of the request.
   size_t reserve(size_t bytes) {
@@ -73,11 +101,15 @@ struct RequestQueue {
   }
   /// Bytes of memory that it holds.
   size_t capacity() const {
-    return entries.capacity() * sizeof(GlobalRequest) + data.capacity();
+    return entries.capacity() * sizeof(GlobalRequest) + data.capacity() +
+           accesses.capacity() * sizeof(L2Access);
   }
   void clear() {
     entries.clear();
     data.clear();
+    order.clear();
+    prepared.clear();
+    accesses.clear();
   }
 };
 

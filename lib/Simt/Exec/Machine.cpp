@@ -37,6 +37,7 @@ public:
 
   RunResult run() {
     dispatcher.start(options.startCycle + launch.chip->ctaLaunchCycles);
+    placePlanned();
     uint64_t step = launch.chip->l2Latency, end = options.startCycle;
     for (;;) {
       bool untimedRun = dispatcher.untimedRun();
@@ -52,12 +53,14 @@ public:
         end = begin + step;
       runSms(end, begin != kNever, untimedRun);
       exchange.run(sms, end);
+      pool.run(sms.size(), [&](size_t i) { sms[i]->finishExchange(end); });
       for (const std::shared_ptr<Cluster> &cluster :
            dispatcher.residentClusters())
         completeClusterBarrier(*cluster, *launch.chip, end);
       dispatcher.replaceFinished(end);
       if (uint64_t count = dispatcher.wantedUntimedSms())
         addMoreUntimedSms(count);
+      placePlanned();
       checkLimits();
     }
     return collect();
@@ -144,6 +147,10 @@ private:
         sms[i + 1]->prefetch(end);
       sms[i]->run(end);
     }
+  }
+
+  void placePlanned() {
+    pool.run(sms.size(), [&](size_t i) { sms[i]->placePlanned(); });
   }
 
   void checkLimits() {

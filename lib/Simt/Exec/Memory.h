@@ -39,6 +39,9 @@ struct GlobalRange {
   uint64_t timingAddress(uint64_t address) const {
     return address - begin + timingBegin;
   }
+  uint64_t hostAddress(uint64_t timing) const {
+    return timing - timingBegin + begin;
+  }
 };
 
 class GlobalMemory {

@@ -50,29 +50,32 @@ void Sm::run(uint64_t end) {
     return;
   runEnd = end;
   try {
-    if (isUntimed)
-      return runUntimed(end);
-    for (;;) {
-      // The first of those that are next at the same cycle.
-      uint32_t low = coreNext[1] < coreNext[0] ? 1 : 0;
-      uint32_t high = coreNext[3] < coreNext[2] ? 3 : 2;
-      uint32_t index = coreNext[high] < coreNext[low] ? high : low;
-      uint64_t next = coreNext[index];
-      if (!events.empty() && events.top().cycle <= next) [[unlikely]] {
-        if (events.top().cycle >= end)
-          return;
-        now = events.top().cycle;
-        runEvents(now);
-        continue;
-      }
-      if (next >= end)
-        return;
-      now = next;
-      issueFrom(index);
-    }
+    isUntimed ? runUntimed(end) : issueUntil(end);
   } catch (const Error &caught) {
     error.emplace(caught);
     errorCycle = now;
+  }
+  prepareRequests();
+}
+
+void Sm::issueUntil(uint64_t end) {
+  for (;;) {
+    // The first of those that are next at the same cycle.
+    uint32_t low = coreNext[1] < coreNext[0] ? 1 : 0;
+    uint32_t high = coreNext[3] < coreNext[2] ? 3 : 2;
+    uint32_t index = coreNext[high] < coreNext[low] ? high : low;
+    uint64_t next = coreNext[index];
+    if (!events.empty() && events.top().cycle <= next) [[unlikely]] {
+      if (events.top().cycle >= end)
+        return;
+      now = events.top().cycle;
+      runEvents(now);
+      continue;
+    }
+    if (next >= end)
+      return;
+    now = next;
+    issueFrom(index);
   }
 }
 
@@ -330,54 +333,6 @@ Sm::Addresses Sm::addressesOf(const Warp &warp, const MicroOp &op) const {
       addresses.lane[lane] = static_cast<uint32_t>(base[lane] + offset);
   }
   return addresses;
-}
-
-//===----------------------------------------------------------------------===//
-// Exchange
-//===----------------------------------------------------------------------===//
-
-void Sm::answer(GlobalRequest &request, uint64_t done) {
-  Warp &warp = *request.warp;
-  if (request.log != kNoLog)
-    log.complete[request.log] = done;
-  switch (request.kind) {
-  case GlobalRequest::Kind::Load:
-  case GlobalRequest::Kind::Atomic:
-  case GlobalRequest::Kind::Remote:
-    for (uint16_t slot : program.writes(program.ops[request.pc]))
-      warp.ready[slot] = done;
-    if (program.ops[request.pc].opcode == Opcode::Ld)
-      break;
-    [[fallthrough]];
-  case GlobalRequest::Kind::Store:
-    --warp.unresolvedStores;
-    warp.storesDone = std::max(warp.storesDone, done);
-    break;
-  case GlobalRequest::Kind::AsyncCopy: {
-    AsyncGroup &group = warp.groups[request.group - warp.firstGroup];
-    --group.unresolved;
-    group.done = std::max(group.done, done);
-    break;
-  }
-  case GlobalRequest::Kind::AsyncArrive:
-  case GlobalRequest::Kind::BulkCopy: // answerBulk
-    break;
-  }
-  lastCycle = std::max(lastCycle, done);
-  if (warp.state == WarpState::Memory)
-    answered.push_back(&warp);
-}
-
-void Sm::endExchange() {
-  for (Warp *warp : answered)
-    if (warp->state == WarpState::Memory)
-      updateWake(*warp);
-  answered.clear();
-  requests.clear();
-  unresolvedEvents.clear();
-  untimedWrites.clear();
-  untimedWritesAny = false;
-  warmed.clear();
 }
 
 //===----------------------------------------------------------------------===//

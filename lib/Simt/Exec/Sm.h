@@ -81,6 +81,15 @@ public:
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
   Cta &place(uint64_t linearCta, uint64_t cycle);
+  /// The same, at the next placePlanned(), which other SMs need not wait for.
+  void plan(uint64_t linearCta, uint64_t cycle) {
+    planned.push_back({linearCta, cycle});
+  }
+  void placePlanned() {
+    for (const PlannedCta &cta : planned)
+      place(cta.linear, cta.cycle);
+    planned.clear();
+  }
   /// Issues everything that can issue before `end`. Errors are kept in `error`.
   void run(uint64_t end);
   /// Asks the host for what run(end) will touch. With many resident warps the
@@ -95,13 +104,21 @@ public:
   RequestQueue requests;
   /// What an SM without time has loaded past the queue; L2 is to have it.
   std::vector<LineAccess> warmed;
+  /// What has been written since the last exchange; null: anything. Requests
+  /// that come prepared are in RequestQueue::prepared.
+  std::vector<const GlobalRange *> written;
+  /// The exchange has executed the prepared requests: their consequences here,
+  /// where time goes on at `end`. Once for each exchange: the second time does
+  /// nothing.
+  void takeAnswers(uint64_t end);
   /// A request has been answered at `done`.
   void answer(GlobalRequest &request, uint64_t done);
   /// The copies before a cp.async.mbarrier.arrive are resolved: when it
   /// arrives.
   uint64_t answerArrive(const GlobalRequest &request, uint64_t earliest);
-  /// Lets warps go on whose answers have come, and empties the queue.
-  void endExchange();
+  /// Takes the answers, lets warps go on that have waited for them, and empties
+  /// the queue.
+  void finishExchange(uint64_t end);
   /// A bulk copy has been executed.
   void answerBulk(const GlobalRequest &request, const BulkTimes &times,
                   uint64_t earliest);
@@ -135,7 +152,9 @@ public:
     spareCtas.push_back(std::move(cta));
   }
 
-  uint32_t residentCtas() const { return static_cast<uint32_t>(ctas.size()); }
+  uint32_t residentCtas() const {
+    return static_cast<uint32_t>(ctas.size() + planned.size());
+  }
   /// Throws when a CTA can never go on.
   void checkDeadlock() const;
   [[noreturn]] void fail(const Warp &warp, uint32_t pc,
@@ -186,6 +205,7 @@ private:
   };
 
   // Sm.cpp
+  void issueUntil(uint64_t end);
   void issueFrom(uint32_t index);
   /// The warp of the sub-core that issues now, or kNoWarp: then it is known
   /// when to look again.
@@ -300,6 +320,19 @@ private:
   void noteInL1(const GlobalRange *range);
   GlobalRequest &queue(Warp &warp, const MicroOp &op, GlobalRequest::Kind kind,
                        LaneMask active, uint64_t cycle);
+
+  // Requests.cpp
+  /// At the end of a run: prepares all requests up to the first one that needs
+  /// the exchange for what it does here.
+  void prepareRequests();
+  void sortRequests();
+  void noteWrite(const GlobalRequest &request);
+  bool prepare(uint32_t entry);
+  /// Lines that the request reads: the way through L1 and the SM's port.
+  void prepareReads(const GlobalRequest &request, const LineList &list);
+  /// When all that a prepared read asked for is here.
+  uint64_t finishReads(const GlobalRequest &request,
+                       const PreparedRequest &prepared);
 
   // Atomic.cpp
   void atomic(Warp &warp, const MicroOp &op, LaneMask active);
@@ -420,11 +453,17 @@ private:
   std::array<SubCore, kSubCores> cores;
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Cta>> spareCtas;
+  struct PlannedCta {
+    uint64_t linear;
+    uint64_t cycle;
+  };
+  std::vector<PlannedCta> planned;
   std::vector<const Cta *> finishedCtas; // resident ones without warps
   std::priority_queue<Event> events;
   uint64_t eventCount = 0;
   std::vector<Event> unresolvedEvents; // since the last exchange
   std::vector<Warp *> answered;
+  bool hasAnswers = false; // of the prepared requests
   std::vector<const GlobalRange *> l1Ranges;
   bool l1HasAny = false; // of more ranges than the list names
   std::vector<const GlobalRange *> untimedWrites;

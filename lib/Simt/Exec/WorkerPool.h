@@ -14,7 +14,9 @@
 namespace kperfir::simt {
 
 /// Calls a function for 0..count-1, each once, on the calling thread and its
-/// helpers. The function must not throw.
+/// helpers. The function must not throw. A thread takes the same part of the
+/// numbers each time, as long as it is not faster than others: what belongs to
+/// a number stays in one host core's caches.
 class WorkerPool {
 public:
   explicit WorkerPool(unsigned threads);
@@ -33,15 +35,18 @@ public:
 
 private:
   void runShared(size_t count, std::function<void(size_t)> function);
-  void work();
-  void helperLoop();
+  void work(size_t thread);
+  void helperLoop(size_t thread);
 
   std::vector<std::thread> helpers;
   std::mutex mutex;
   std::condition_variable wake, done;
   std::function<void(size_t)> current;
-  size_t currentCount = 0;
-  std::atomic<size_t> next{0};
+  struct alignas(64) Part {
+    std::atomic<size_t> next{0};
+    size_t end = 0;
+  };
+  std::vector<Part> parts; // by thread
   uint64_t generation = 0;
   size_t running = 0;
   bool stopping = false;

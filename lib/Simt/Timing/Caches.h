@@ -48,9 +48,10 @@ public:
 
     /// Those of `sectors` that are neither here nor asked for.
     uint8_t missing(uint8_t sectors) const {
-      return without(sectors, set->present | set->arriving | set->asked);
+      return without(sectors,
+                     set->present | set->arriving | set->asked | set->claimed);
     }
-    /// Those of `sectors` that have been asked for.
+    /// Those of `sectors` that have been asked for, and no request has claimed.
     uint8_t unanswered(uint8_t sectors) const {
       return within(sectors, set->asked);
     }
@@ -59,12 +60,19 @@ public:
       return within(sectors, set->arriving) ? set->arrival[way] : 0;
     }
     void ask(uint8_t sectors) { set->asked |= at(sectors); }
+    /// A request brings those of `sectors` that have been asked for: no other
+    /// one need do so. They arrive() later on.
+    void claim(uint8_t sectors) {
+      set->asked &= ~at(sectors);
+      set->claimed |= at(sectors);
+    }
     /// `sectors` arrive at `cycle`; `now` tells which others have arrived.
     void arrive(uint8_t sectors, uint64_t cycle, uint64_t now) {
       uint64_t &arrival = set->arrival[way];
       arrival = isWaiting(now) ? std::max(arrival, cycle) : cycle;
       set->arriving |= at(sectors);
       set->asked &= ~at(sectors);
+      set->claimed &= ~at(sectors);
     }
     /// `sectors` are here, if nobody will ask about a cycle before `now`. As
     /// with arrive(), they have to wait for others that are on their way.
@@ -163,7 +171,7 @@ private:
     /// the order of an empty set: the last way first.
     uint64_t order;
     // kSectorsPerLine bits for each way.
-    uint64_t present, arriving, asked, dirty;
+    uint64_t present, arriving, asked, claimed, dirty;
     uint16_t used; // ways that hold a line
     uint32_t era;  // Cache::era when it was last used
     alignas(64) uint64_t arrival[kMaxWays];
