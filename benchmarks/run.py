@@ -40,7 +40,10 @@ class Document:
 
 RESULTS = Document(
     ROOT / "RESULTS.md", "results.md",
-    ("overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_mix", "scaling", "advice", "page"),
+    (
+        "overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_threads", "simt_mix", "scaling", "advice",
+        "page",
+    ),
 )  # fmt: skip
 DOCUMENTS = {
     "--corpus": Document(DOCS / "corpus.md", "corpus.md", ("corpus", "libraries")),

@@ -1,14 +1,11 @@
-"""Host speed of the SIMT device by what a kernel does, and over host threads.
+"""Host speed of the SIMT device by what a kernel does, and of sampled launches.
 
 One loop of PTX for each mix: what the loop is made of takes nearly all of the time.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -123,64 +120,6 @@ def mixes() -> str:
     return text + table(columns, rows)
 
 
-# Wall seconds of a launch on so many host threads; a process of its own, so that two can run side by side.
-WALL = """
-import statistics, sys, time
-import torch
-from kernels.reductions import softmax
-from support.launch import simt
-x, o = torch.randn(2048, 1024), torch.empty(2048, 1024)
-with simt(threads=int(sys.argv[1])):
-    launch = lambda: softmax[(2048,)](o, x, 1024, 1024, 1024, B=1024)
-    launch()
-    print("ready", flush=True)
-    sys.stdin.readline()
-    seconds = []
-    for _ in range(8):
-        start = time.perf_counter()
-        launch()
-        seconds.append(time.perf_counter() - start)
-print(statistics.median(seconds))
-"""
-
-
-def wall(threads: int, processes: int) -> float:
-    """Seconds of a launch while so many processes do the same."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-P", "-c", WALL, str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
-        for _ in range(processes)
-    ]  # fmt: skip
-    for process in running:
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":  # It has compiled.
-            raise RuntimeError("a process that measures has failed; its error is above")
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    return max(float(process.communicate()[0]) for process in running)
-
-
-def threads() -> str:
-    """The table of host threads."""
-    one = wall(1, 1)
-    two, independent = wall(2, 1), wall(1, 2)
-    rows = [
-        ["one thread", one, 1.0],
-        ["two threads", two, one / two],
-        ["two processes of one thread", independent, 2 * one / independent],
-    ]
-    text = (
-        "### Over host threads\n\nSoftmax as above; wall seconds of a launch, and launches per second relative to one"
-    )
-    text += " thread. Results and cycles are the same.\n\n"
-    return text + table(("", "seconds", "speedup"), rows)
-
-
 def softmax_of(rows: int) -> tuple[str, Callable[[], Any]]:
     """A name and a launch."""
     x, o = torch.randn(rows, 1024), torch.empty(rows, 1024)
@@ -221,5 +160,5 @@ def sampled() -> str:
 
 
 def run() -> tuple[str, int]:
-    """Measure the mixes, the threads and sampled launches."""
-    return "\n".join((mixes(), threads(), sampled())), 0
+    """Measure the mixes and sampled launches."""
+    return "\n".join((mixes(), sampled())), 0
