@@ -8,7 +8,7 @@
 #   make corpus     every kernel of the tests and of real libraries; writes docs/corpus.md
 #   make audit      what ptxas makes of every kernel of the tests; writes docs/audit.md
 #   make accuracy   what is reported of each, against the truth; writes docs/accuracy.md
-#   make bench      figures of benchmarks/; writes benchmarks/RESULTS.md
+#   make bench      figures of benchmarks/; writes benchmarks/RESULTS.md and plots of it in docs/img
 #   make asan       the C++ tests under sanitizers
 #   make abi-audit LIBTRITON=<file>  compare a libtriton.so with the headers
 #   make deps-test  the set-up alone
@@ -69,8 +69,9 @@ audit: install $(BIN)/.stamp-test
 accuracy: install $(BIN)/.stamp-test
 	@$(BIN)/python benchmarks/run.py --accuracy
 
-bench: install $(BIN)/.stamp-test
+bench: install $(BIN)/.stamp-test $(BIN)/.stamp-bench
 	@$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/plots.py
 
 asan: deps-test
 	@$(BIN)/cmake --preset asan
@@ -102,6 +103,11 @@ $(BIN)/.stamp-build: tools/requirements-build.txt | $(STAMPS)/prerequisites
 
 $(BIN)/.stamp-test: tools/requirements-test.txt $(BIN)/.stamp-build
 	@echo "== environment .venv: test tools"
+	$(PIP) install --only-binary=:all: -r $<
+	touch $@
+
+$(BIN)/.stamp-bench: tools/requirements-bench.txt $(BIN)/.stamp-build
+	@echo "== environment .venv: plots"
 	$(PIP) install --only-binary=:all: -r $<
 	touch $@
 
