@@ -12,7 +12,7 @@ import fnmatch
 import json
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kperfir.errors import CaptureError, UsageError
@@ -56,6 +56,7 @@ class Outcome:
             cycles.
         rule: Rule whose finding proposes this change, empty if none does.
         expected, bound: What that finding said; None without one.
+        dropped: Records that were dropped in the runs: with any, what was expected may be wrong.
     """
 
     kernel: str
@@ -66,6 +67,7 @@ class Outcome:
     rule: str = ""
     expected: float | None = None
     bound: float | None = None
+    dropped: int = 0
 
     @property
     def error(self) -> float | None:
@@ -93,7 +95,8 @@ def what_if(request: Request, folder: Path) -> list[Outcome]:
     check_settings(recorded, settings, request.kernels)
     before = _run(request, {}, folder / "before.kpf", LIGHT)
     after = _run(request, settings, folder / "after.kpf", LIGHT)
-    return compare(before, after, settings, findings)
+    dropped = sum(int(timeline.launches["dropped"].sum()) for timeline in (recorded, before, after))
+    return [replace(outcome, dropped=dropped) for outcome in compare(before, after, settings, findings)]
 
 
 def compare(

@@ -109,12 +109,14 @@ def _polls(regions: Sequence[Region]) -> Iterator[int]:
         if region.parent >= 0:
             leaves.setdefault(region.parent, set()).update(below)
         spins = region.op == "scf.while" and region.kind == "loop" and below <= _POLLING
-        if region.op == "tt.atomic_poll" or (spins and not below.isdisjoint({"atomic", "load"})):
+        # What computes with what it loads may do more than wait.
+        looks = "atomic" in below or ("load" in below and "compute" not in below)
+        if region.op == "tt.atomic_poll" or (spins and looks):
             yield region.id
 
 
 # What a loop that only waits for a flag is made of.
-_POLLING = {"atomic", "load", "barrier", "iteration", "prologue", "epilogue"}
+_POLLING = {"atomic", "load", "barrier", "compute", "iteration", "prologue", "epilogue"}
 
 
 def _communication(timeline: Timeline) -> pd.DataFrame:

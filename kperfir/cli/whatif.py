@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from kperfir.cli.captures import exit_code
 from kperfir.cli.table import console, percent
 from kperfir.errors import CaptureError, UsageError
 
@@ -66,7 +67,7 @@ def command(
     else:
         for outcome in outcomes:
             _print(outcome)
-    return 0
+    return exit_code(outcomes[0].dropped)
 
 
 def _setting(text: str) -> tuple[str, Any]:

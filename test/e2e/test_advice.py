@@ -93,3 +93,36 @@ def test_whatif_of_a_script_that_fails_has_failed(
     assert done.returncode == 1
     assert "exit code 7" in done.stderr
     assert "kperfir report" not in done.stderr
+
+
+def test_whatif_of_runs_that_dropped_records_is_incomplete(
+    tmp_path: Path, run_python: Callable[..., CompletedProcess[str]]
+) -> None:
+    script = tmp_path / "sums.py"
+    script.write_text(_SUMS, encoding="utf-8")
+    done = run_python(
+        "-m", "kperfir", "whatif", "--json", "--set", "num_warps=2", script,
+        TRITON_KPERF_DEVICE="simt", TRITON_KPERF_BUFFER_BYTES="2048",
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    (outcome,) = json.loads(done.stdout)["outcomes"]
+    assert outcome["dropped"] > 0
+
+
+_SUMS = """
+import numpy as np
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums(x, y, columns, BLOCK: tl.constexpr):
+    total = tl.full([], 0.0, tl.float32)
+    for start in range(0, columns, BLOCK):
+        total += tl.sum(tl.load(x + start + tl.arange(0, BLOCK)), 0)
+    tl.store(y, total)
+
+
+y = np.zeros(1, np.float32)
+sums[(1,)](np.ones(16384, np.float32), y, 16384, BLOCK=128)
+"""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kperfir.analysis.communication import exposed_communication
+from kperfir.analysis.registry import polls_of
 from support.hand_made import Warp, at, hand_made
 
 if TYPE_CHECKING:
@@ -53,3 +55,34 @@ def test_a_sender_that_waits_itself_does_not_communicate_meanwhile() -> None:
 def test_without_polls_there_is_nothing_to_say() -> None:
     assert chunks(sender(1000)).empty
     assert exposed_communication(hand_made([sender(1000)]).spans, set()).empty
+
+
+@pytest.mark.parametrize(
+    ("leaves", "op", "polls"),
+    [
+        (("atomic",), "scf.while", True),
+        (("atomic", "compute", "barrier"), "scf.while", True),
+        (("load",), "scf.while", True),
+        (("load", "compute"), "scf.while", False),
+        (("barrier",), "scf.while", False),
+        (("atomic", "store"), "scf.while", False),
+        (("atomic",), "scf.for", False),
+    ],
+)
+def test_a_poll_is_a_while_loop_that_only_looks(leaves: tuple[str, ...], op: str, *, polls: bool) -> None:
+    regions: list[Any] = [
+        SimpleNamespace(id=0, parent=-1, kind="kernel", op="tt.func"),
+        SimpleNamespace(id=1, parent=0, kind="loop", op=op),
+        SimpleNamespace(id=2, parent=1, kind="iteration", op=op),
+    ]
+    regions += [SimpleNamespace(id=3 + number, parent=2, kind=kind, op="") for number, kind in enumerate(leaves)]
+    record = SimpleNamespace(kernel=SimpleNamespace(layout=SimpleNamespace(regions=regions)))
+    timeline: Any = SimpleNamespace(captures=[SimpleNamespace(launches=[record])])
+    assert polls_of(timeline) == ({(0, 1)} if polls else set())
+
+
+def test_an_atomic_that_polls_by_itself_is_a_poll() -> None:
+    regions = [SimpleNamespace(id=0, parent=-1, kind="atomic", op="tt.atomic_poll")]
+    record = SimpleNamespace(kernel=SimpleNamespace(layout=SimpleNamespace(regions=regions)))
+    timeline: Any = SimpleNamespace(captures=[SimpleNamespace(launches=[record])])
+    assert polls_of(timeline) == {(0, 0)}
