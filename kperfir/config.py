@@ -34,7 +34,7 @@ GRANULARITIES = ("warp", "warp-group", "cta")
 KINDS = (
     *("kernel", "loop", "iteration", "load", "store", "async_copy", "async_wait", "dot", "wgmma", "wgmma_wait"),
     *("tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic"),
-    *("barrier", "user", "mark", "call", "prologue", "epilogue", "compute"),
+    *("barrier", "user", "mark", "call", "prologue", "epilogue", "compute", "between"),
 )
 # Sets of kinds; passes/RegionPolicy.cpp says which.
 POLICIES = ("minimal", "auto", "memory", "mma", "sync", "full")

@@ -179,6 +179,8 @@ void Aggregation::apply(LLVMBuilder &b, EventAttr event, StorePlace sums,
     return endExecution(b, sums, region, isUnending, now);
   case Edge::Mark:
     return countMark(b, sums, region, now);
+  case Edge::Gap:
+    return; // Sums would cost what a gap must not: see lower().
   }
 }
 
@@ -189,6 +191,8 @@ void Aggregation::lower(LLVMBuilder &b, kperf_gpu::StampOp stamp,
                        Twine(stamp.getSlot()));
   bool isLate = false; // Sums have taken time since the clock was read.
   for (auto event : stamp.getEvents().getAsRange<EventAttr>()) {
+    if (event.getEdge() == Edge::Gap)
+      continue;
     uint32_t region = event.getRegion();
     bool isEnd = event.getEdge() == Edge::End;
     int32_t loop =

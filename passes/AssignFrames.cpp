@@ -46,6 +46,11 @@ bool areOfOneFrame(DenseI32ArrayAttr before, DenseI32ArrayAttr after) {
 
 bool isRecord(Operation *op) { return isa<RecordOp, MarkOp>(op); }
 
+bool isGap(Operation *op) {
+  auto record = dyn_cast<RecordOp>(op);
+  return record && record.getEdge() == Edge::Gap;
+}
+
 /// Replaces the records of one kernel.
 class FrameBuilder {
 public:
@@ -80,6 +85,10 @@ private:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (isRecord(&op) && !tree.getId(&op)) {
         op.erase(); // No path leads here.
+      } else if (isGap(&op)) {
+        if (!stamps.empty() && sinceLast == 0)
+          stamps.back().events.push_back(getEvent(&op));
+        done.push_back(&op); // Without a stamp to share, it is nothing.
       } else if (isRecord(&op)) {
         DenseI32ArrayAttr chosen = getChosen(&op);
         if (!stamps.empty() && !areOfOneFrame(stamps.back().chosen, chosen))

@@ -100,7 +100,8 @@ private:
     auto [edgeName, digits] = head.split('.');
     std::optional<Edge> edge = symbolizeEdge(edgeName);
     uint32_t id;
-    if (!edge || digits.getAsInteger(10, id) || id >= regions.size())
+    if (!edge || *edge == Edge::Gap || digits.getAsInteger(10, id) ||
+        id >= regions.size())
       return reject(text, "start|end|mark.region[@value]");
     bool isMark = regions[id].kind == Kind::Mark;
     if ((*edge == Edge::Mark) != isMark ||

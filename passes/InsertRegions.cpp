@@ -13,32 +13,11 @@
 #include "passes/SourceNames.h"
 #include "passes/Unverified.h"
 
-#include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
-
 namespace mlir::kperf {
 #define GEN_PASS_DEF_INSERTREGIONS
 #include "Passes.h.inc"
 
 namespace {
-
-/// Hands out names that are unique within the kernel, in program order.
-class Names {
-public:
-  std::string make(Kind kind, Location loc) {
-    SourcePlace place = findSource(loc);
-    std::string base = stringifyKind(kind).str();
-    if (!place.file.empty())
-      base = llvm::formatv("{0} {1}:{2}", base,
-                           llvm::sys::path::filename(place.file), place.line);
-    unsigned count = ++counts[base];
-    return count == 1 ? base : llvm::formatv("{0}#{1}", base, count).str();
-  }
-
-private:
-  llvm::StringMap<unsigned> counts;
-};
 
 class Inserter {
 public:
@@ -71,7 +50,7 @@ private:
 
   void enclose(Operation *first, Operation *last, Kind kind, Location loc,
                StringRef origin) {
-    std::string name = names.make(kind, loc);
+    std::string name = names.make(stringifyKind(kind), loc);
     OpBuilder builder(first);
     record(builder, loc, Edge::Start, name, kind, origin);
     builder.setInsertionPointAfter(last);
@@ -102,7 +81,7 @@ private:
     // Without the loop's end, nothing would close the last iteration.
     std::string iteration;
     if (isRegion && policy.contains(Kind::Iteration))
-      iteration = names.make(Kind::Iteration, loop->getLoc());
+      iteration = names.make(stringifyKind(Kind::Iteration), loop->getLoc());
     RegionPolicy trimmed = trim(loop, policy);
     for (Region &region : loop->getRegions())
       instrumentBody(region, trimmed);
@@ -252,7 +231,7 @@ private:
   const RegionPolicy &policy;
   uint32_t budget; // Stamps per iteration of a loop; 0: any number.
   FunctionOpInterface kernel;
-  Names names;
+  RegionNames names;
   SmallVector<std::string> notes;
 };
 

@@ -135,10 +135,22 @@ static std::string print(const json::Object &layout) {
   return text;
 }
 
+static bool hasGaps(ModuleOp module) {
+  auto frames = module->getAttrOfType<ArrayAttr>("kperf.frames");
+  for (auto stamps : frames.getAsRange<ArrayAttr>())
+    for (auto events : stamps.getAsRange<ArrayAttr>())
+      for (auto event : events.getAsRange<kperf_gpu::EventAttr>())
+        if (event.getEdge() == Edge::Gap)
+          return true;
+  return false;
+}
+
 /// The oldest version that says what there is to say.
 static uint32_t findVersion(ModuleOp module, const BufferPlan &plan) {
-  if (plan.aggregate)
+  if (hasGaps(module))
     return record::kLayoutVersion;
+  if (plan.aggregate)
+    return record::kSumsVersion;
   if (plan.batch != 1)
     return record::kPaddedFramesVersion;
   auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");

@@ -30,6 +30,7 @@ std::unique_ptr<Pass> createRunPolicy(OptionTexts texts);
 std::unique_ptr<Pass> createDropScopes(OptionTexts texts);
 std::unique_ptr<Pass> createInsertScopes(OptionTexts texts);
 std::unique_ptr<Pass> createInsertRegions(OptionTexts texts);
+std::unique_ptr<Pass> createFillGaps(OptionTexts texts);
 std::unique_ptr<Pass> createVerifyBalance(OptionTexts texts);
 std::unique_ptr<Pass> createAssignFrames(OptionTexts texts);
 std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts);
@@ -41,7 +42,7 @@ struct PassEntry {
   std::unique_ptr<Pass> (*create)(OptionTexts);
 };
 
-constexpr size_t kPassCount = 13;
+constexpr size_t kPassCount = 14;
 
 /// All passes, in the order in which a kernel goes through them.
 ArrayRef<PassEntry> listPasses();

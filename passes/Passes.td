@@ -229,7 +229,8 @@ def InsertRegions : Pass<"kperf-insert-regions", "::mlir::ModuleOp"> {
       async_wait, mbarrier_wait. `sync`: `minimal` and iteration, async_wait,
       wgmma_wait, mbarrier_wait, barrier, atomic. `auto`: all kinds but compute.
       `full`: all kinds; compute is arithmetic on tensors, which the compiler
-      may move across a record.
+      may move across a record. All but `minimal` have between, too: see
+      `kperf-fill-gaps`.
     * `budget` (default 0, any number): records per iteration of a loop, not
       counting those of loops in it. Kinds are left out of the loop until it
       keeps to the budget: compute, convert_layout, local_store, local_load,
@@ -281,6 +282,52 @@ def VerifyBalance : Pass<"kperf-verify-balance", "::mlir::ModuleOp"> {
     }
     ```
   }];
+}
+
+def FillGaps : Pass<"kperf-fill-gaps", "::mlir::ModuleOp"> {
+  let constructor = "::mlir::kperf::createFillGaps({})";
+  let summary = "Name what lies between two records";
+  let description = [{
+    Where the time between a record and the next one is in no region of an
+    operation, but in one that holds others (kernel, loop, iteration, prologue,
+    epilogue, user), makes it a region of its own. That takes no record: it
+    begins with the time of the one record, and ends with that of the other,
+    whichever that is on the path that control takes. So a gap reaches into
+    branches and out of them, and ends where a loop or one of its iterations
+    begins or ends; where those have no records, gaps around them are left out.
+    What brings the values that a loop carries into place counts as arithmetic.
+
+    The region is of kind `compute` if only arithmetic lies there, else
+    `between`. Either may also be the wait for a value that is not there yet,
+    such as a loaded one. It is named after the source line of which the most
+    elements are computed. Where nothing lies that costs an instruction, and
+    where a scope of the user's holds nothing else, nothing is added.
+
+    Options:
+    * `regions` (default `auto`): as for `kperf-insert-regions`; does nothing
+      without the kind between, which all policies but `minimal` have.
+
+    Before:
+    ```mlir
+    kperf.record start "iteration k.py:3" kind iteration of "scf.for"
+    kperf.record start "load k.py:4" kind load of "tt.load"
+    %x = tt.load %p : tensor<256x!tt.ptr<f32>>
+    kperf.record end "load k.py:4" kind load
+    %y = arith.addf %acc, %x : tensor<256xf32>
+    scf.yield %y : tensor<256xf32>
+    ```
+    After:
+    ```mlir
+    kperf.record start "iteration k.py:3" kind iteration of "scf.for"
+    kperf.record start "load k.py:4" kind load of "tt.load"
+    %x = tt.load %p : tensor<256x!tt.ptr<f32>>
+    kperf.record end "load k.py:4" kind load
+    kperf.record gap "compute k.py:5" kind compute of "arith.addf"
+    %y = arith.addf %acc, %x : tensor<256xf32>
+    scf.yield %y : tensor<256xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::kperf::KPerfDialect"];
 }
 
 def AssignFrames : Pass<"kperf-assign-frames", "::mlir::ModuleOp"> {

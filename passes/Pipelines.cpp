@@ -22,6 +22,7 @@ ArrayRef<PassEntry> kperf::listPasses() {
       {"kperf-run-policy", createRunPolicy},
       {"kperf-insert-regions", createInsertRegions},
       {"kperf-verify-balance", createVerifyBalance},
+      {"kperf-fill-gaps", createFillGaps},
       {"kperf-assign-frames", createAssignFrames},
       {"kperf-list-layouts", createListLayouts},
       {"kperf-plan-buffer", createPlanBuffer},

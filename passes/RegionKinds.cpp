@@ -104,7 +104,8 @@ bool kperf::continuesRegion(Kind kind, Operation *next) {
   }
 }
 
-bool kperf::isTransparent(Operation *op) {
+/// Constants, and changes of view.
+static bool isView(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (llvm::StringSwitch<bool>(name)
           .Cases({"arith.constant", "tt.splat", "tt.unsplat", "tt.broadcast",
@@ -120,11 +121,35 @@ bool kperf::isTransparent(Operation *op) {
     return true;
   if (name == "ttg.convert_layout")
     return isRenaming(op);
-  if (name == "ttg.local_alloc" || name == "ttng.tmem_alloc")
-    return op->getNumOperands() == 0;
+  return (name == "ttg.local_alloc" || name == "ttng.tmem_alloc") &&
+         op->getNumOperands() == 0;
+}
+
+bool kperf::isTransparent(Operation *op) {
+  if (isView(op))
+    return true;
+  StringRef name = op->getName().getStringRef();
   if (!name.starts_with("arith.") && name != "tt.addptr")
     return false;
   return llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
+}
+
+bool kperf::costsNothing(Operation *op) {
+  return isView(op) || isControlFlow(op) ||
+         op == op->getBlock()->getTerminator();
+}
+
+bool kperf::isArithmetic(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (classifyOp(op) == Kind::Compute || costsNothing(op) ||
+      name.starts_with("arith.") || name.starts_with("math."))
+    return true;
+  return llvm::StringSwitch<bool>(name)
+      .Cases({"tt.addptr", "tt.make_range", "tt.reshape", "tt.join", "tt.split",
+              "tt.cat", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"},
+             true)
+      .Cases({"tt.mulhiui", "tt.precise_sqrt", "tt.precise_divf"}, true)
+      .Default(false);
 }
 
 bool kperf::isLoop(Operation *op) {

@@ -24,6 +24,13 @@ bool continuesRegion(Kind kind, Operation *next);
 /// scalars, and changes of view. Such operations do not separate records.
 bool isTransparent(Operation *op);
 
+/// True if `op` costs no instruction at all, and so can take no time.
+bool costsNothing(Operation *op);
+
+/// True if all that `op` does is compute values: it reaches no memory and no
+/// other warp. Control flow is what is inside it.
+bool isArithmetic(Operation *op);
+
 bool isLoop(Operation *op);
 
 /// True if control flows through regions of `op`.

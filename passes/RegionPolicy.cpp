@@ -15,22 +15,26 @@ template <typename... Kinds> static constexpr uint64_t bits(Kinds... kinds) {
   return (bit(kinds) | ...);
 }
 
-static constexpr uint64_t kFull = (bit(Kind::Compute) << 1) - 1;
+static constexpr uint64_t kFull = (bit(Kind::Between) << 1) - 1;
 static constexpr uint64_t kAuto = kFull & ~bit(Kind::Compute);
+static constexpr uint64_t kGaps = bit(Kind::Between);
 static constexpr uint64_t kMinimal =
     bits(Kind::Kernel, Kind::Loop, Kind::Prologue, Kind::Epilogue, Kind::User,
          Kind::Mark);
 static constexpr uint64_t kMemory =
-    kMinimal | bits(Kind::Iteration, Kind::Load, Kind::Store, Kind::AsyncCopy,
-                    Kind::AsyncWait, Kind::Tma, Kind::MbarrierWait,
-                    Kind::LocalLoad, Kind::LocalStore, Kind::Atomic);
+    kMinimal | kGaps |
+    bits(Kind::Iteration, Kind::Load, Kind::Store, Kind::AsyncCopy,
+         Kind::AsyncWait, Kind::Tma, Kind::MbarrierWait, Kind::LocalLoad,
+         Kind::LocalStore, Kind::Atomic);
 static constexpr uint64_t kMma =
-    kMinimal | bits(Kind::Iteration, Kind::Dot, Kind::Wgmma, Kind::WgmmaWait,
-                    Kind::Tcgen05, Kind::AsyncWait, Kind::MbarrierWait);
+    kMinimal | kGaps |
+    bits(Kind::Iteration, Kind::Dot, Kind::Wgmma, Kind::WgmmaWait,
+         Kind::Tcgen05, Kind::AsyncWait, Kind::MbarrierWait);
 static constexpr uint64_t kSync =
-    kMinimal | bits(Kind::Iteration, Kind::AsyncWait, Kind::WgmmaWait,
-                    Kind::MbarrierWait, Kind::Barrier, Kind::Atomic);
-static_assert(getMaxEnumValForKind() == static_cast<unsigned>(Kind::Compute));
+    kMinimal | kGaps |
+    bits(Kind::Iteration, Kind::AsyncWait, Kind::WgmmaWait, Kind::MbarrierWait,
+         Kind::Barrier, Kind::Atomic);
+static_assert(getMaxEnumValForKind() == static_cast<unsigned>(Kind::Between));
 
 static std::optional<uint64_t> findKinds(StringRef word) {
   if (std::optional<Kind> kind = symbolizeKind(word))

@@ -100,9 +100,14 @@ LogicalResult NestingWalk::visit(Region &region, const Stack &entry) {
 }
 
 LogicalResult NestingWalk::visit(Operation *op, Stack &stack) {
-  if (auto record = dyn_cast<RecordOp>(op))
+  if (auto record = dyn_cast<RecordOp>(op)) {
+    if (record.getEdge() == Edge::Gap) { // Closed by whatever comes next.
+      note(op, describeRecord(record), stack);
+      return success();
+    }
     return record.getEdge() == Edge::Start ? start(record, stack)
                                            : end(record, stack);
+  }
   if (auto mark = dyn_cast<MarkOp>(op)) {
     note(op, describeMark(mark), stack);
     return success();

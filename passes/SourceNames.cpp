@@ -52,3 +52,11 @@ std::string kperf::describePlace(StringRef what, Location loc) {
   return llvm::formatv("{0} {1}:{2}", what,
                        llvm::sys::path::filename(place.file), place.line);
 }
+
+std::string RegionNames::make(StringRef kind, Location loc) {
+  std::string base = kind.str();
+  if (!findSource(loc).file.empty())
+    base = describePlace(kind, loc);
+  unsigned count = ++counts[base];
+  return count == 1 ? base : llvm::formatv("{0}#{1}", base, count).str();
+}

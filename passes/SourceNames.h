@@ -4,6 +4,7 @@
 #define KPERFIR_PASSES_SOURCENAMES_H
 
 #include "mlir/IR/Location.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <string>
 
@@ -21,6 +22,18 @@ SourcePlace findSource(Location loc);
 
 /// `loop mm.py:12` and the like.
 std::string describePlace(StringRef what, Location loc);
+
+/// Names of regions, unique within the kernel, in program order.
+class RegionNames {
+public:
+  /// `load mm.py:12`, or `load mm.py:12#2` where that is taken.
+  std::string make(StringRef kind, Location loc);
+  /// A name that is there already.
+  void take(StringRef name) { ++counts[name.split('#').first]; }
+
+private:
+  llvm::StringMap<unsigned> counts;
+};
 
 } // namespace mlir::kperf
 

@@ -171,7 +171,7 @@ void bindRecord(nb::module_ &module) {
       module, "DecoderLayout",
       "What the decoder needs of a layout. Region kinds: "
       "0 other, 1 loop, 2 iteration, 3 mark; edges: 0 start, "
-      "1 end, 2 mark.")
+      "1 end, 2 mark, 3 gap.")
       .def(nb::init<>())
       .def_rw("hash", &DecoderLayout::hash)
       .def_rw("ring", &DecoderLayout::ring)

@@ -17,8 +17,8 @@ DOCS: dict[str, tuple[str, str, list[tuple[str, str, tuple[str, ...]]]]] = {
     "passes.md": (
         "Passes",
         "What each pass does; `kperfir opt FILE --pass NAME{option=value}` runs one. A kernel meets\n"
-        "`kperf-insert-scopes`, `kperf-insert-regions`, `kperf-verify-balance`, `kperf-assign-frames`,\n"
-        "`kperf-plan-buffer` and `convert-kperf-gpu-to-llvm`, in this order.",
+        "`kperf-insert-scopes`, `kperf-insert-regions`, `kperf-verify-balance`, `kperf-fill-gaps`,\n"
+        "`kperf-assign-frames`, `kperf-plan-buffer` and `convert-kperf-gpu-to-llvm`, in this order.",
         [("passes/Passes.td", "-gen-pass-doc", ())],
     ),
     "dialects.md": (

@@ -7,7 +7,7 @@ from numpy import generic, uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 5
+LAYOUT_VERSION: int = 6
 
 WORD_BYTES: int = 4
 
@@ -60,7 +60,7 @@ class DecodeError:
 
 class DecoderLayout:
     """
-    What the decoder needs of a layout. Region kinds: 0 other, 1 loop, 2 iteration, 3 mark; edges: 0 start, 1 end, 2 mark.
+    What the decoder needs of a layout. Region kinds: 0 other, 1 loop, 2 iteration, 3 mark; edges: 0 start, 1 end, 2 mark, 3 gap.
     """
 
     def __init__(self) -> None: ...

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# What lies between the regions of operations, where no record was put for it.
+GAPS = ("compute", "between")
+
+
 @dataclass(frozen=True, eq=False)
 class LoopView:
     """A loop in a role, over all its executions.
@@ -24,7 +28,7 @@ class LoopView:
         role: Whose.
         trips: Iterations that a warp of a CTA executes, on average.
         iteration_cycles: Median duration of an iteration.
-        self_cycles: Median part of it that no region inside takes.
+        self_cycles: Median part of it that no region inside takes, but for gaps between them.
         inside: The spans whose innermost iteration is one of this loop, outermost first.
         rows: The spans of its iterations.
     """
@@ -52,8 +56,10 @@ def loop_views(spans: pd.DataFrame) -> tuple[LoopView, ...]:
     rows = np.flatnonzero((spans["kind"] == "iteration").to_numpy())
     if not len(rows):
         return ()
-    own = self_cycles(spans)
     parent, names = spans["parent"].to_numpy(), spans["name"].astype(object).to_numpy()
+    gaps = spans["kind"].isin(GAPS).to_numpy() & (parent >= 0)
+    in_gaps = np.bincount(parent[gaps], spans["duration_cycles"].to_numpy()[gaps], minlength=len(spans))
+    own = self_cycles(spans) + in_gaps
     loop = np.where(parent[rows] >= 0, names[parent[rows]], names[rows])
     keys = pd.DataFrame({"loop": loop, "role": spans["role"].astype(object).to_numpy()[rows], "row": rows})
     views = []

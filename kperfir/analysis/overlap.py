@@ -11,7 +11,7 @@ the copies ran behind products. ``waiting`` is any region that does nothing but 
 of A some warp waits through. ``alone`` is the part of A in which no other activity of the table (in-flight ones and
 waiting left out) was under way.
 
-Regions that are made of others (kernel, loop, iteration, prologue, epilogue, call, user) are no activities.
+Regions that are made of others (kernel, loop, iteration, prologue, epilogue, call, user, between) are no activities.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kperfir.analysis.intervals import Intervals
 
-FRAMES = ("kernel", "loop", "iteration", "prologue", "epilogue", "call", "user", "mark")
+FRAMES = ("kernel", "loop", "iteration", "prologue", "epilogue", "call", "user", "mark", "between")
 IN_FLIGHT = " in flight"
 WAITING = "waiting"
 

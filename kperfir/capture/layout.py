@@ -17,9 +17,9 @@ from kperfir._native import record
 
 from kperfir.errors import CaptureError
 
-# 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2 gave values
-# to marks; all else is as in 1.
-LAYOUT_VERSION = 5
+# 6 has gaps, 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2
+# gave values to marks; all else is as in 1.
+LAYOUT_VERSION = 6
 OLDEST_LAYOUT_VERSION = 1
 STRATEGIES = ("saturate", "ring", "aggregate")
 BUFFERS = ("shared", "global")
@@ -27,11 +27,13 @@ FLOWS = ("commit_group", "mbarrier")
 KINDS = (
     "kernel", "loop", "iteration", "load", "store", "async_copy", "async_wait", "dot", "wgmma", "wgmma_wait",
     "tcgen05", "tma", "mbarrier_wait", "local_load", "local_store", "convert_layout", "reduce", "scan", "atomic",
-    "barrier", "user", "mark", "call", "prologue", "epilogue", "compute",
+    "barrier", "user", "mark", "call", "prologue", "epilogue", "compute", "between",
 )  # fmt: skip
 # Warps that only fill up a warp group run no role.
 IDLE = "idle"
-EDGES = ("start", "end", "mark")
+# A gap starts a region that the next event ends, whichever that is.
+EDGES = ("start", "end", "mark", "gap")
+GAP_KINDS = ("compute", "between")
 # What a mark may carry, and how many words of its frame that takes.
 VALUE_WORDS = {"i32": 1, "u32": 1, "f32": 1, "i64": 2, "u64": 2, "f64": 2}
 
@@ -380,7 +382,8 @@ def _check_frames(layout: BufferLayout) -> None:
             region = layout.regions[event.region]
             kind = region.kind
             unending = kind == "iteration" and region.is_every
-            if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and unending):
+            misplaced_gap = event.edge == "gap" and kind not in GAP_KINDS
+            if (event.edge == "mark") != (kind == "mark") or (event.edge == "end" and unending) or misplaced_gap:
                 raise _bad(at, found=f"edge {event.edge} of a region of kind {kind}", expected="an edge of that kind")
 
 

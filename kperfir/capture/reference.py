@@ -302,6 +302,7 @@ class _Replay:
         self.track = track
         self.cta = cta
         self.open: list[int] = []  # Indices into track.spans.
+        self.in_gap = False  # The innermost open span ends with the next event.
         self.iterations: list[int] = []  # Per open span: iterations begun so far, or -1 if that is unknown.
 
     def run(self) -> None:
@@ -311,6 +312,9 @@ class _Replay:
             for event in self.layout.frames[stamp.frame].stamps[stamp.slot]:
                 if first and self.track.prefix_lost:
                     self.reopen_ancestors(event, stamp.clock)
+                if self.in_gap:
+                    self.close(stamp.clock)
+                self.in_gap = event.edge == "gap"
                 if event.edge == "end":
                     self.end(event.region, stamp.clock, first=first)
                 else:

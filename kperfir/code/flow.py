@@ -84,13 +84,20 @@ def open_regions(
 
     Args:
         flow: Of the kernel.
-        events: For instructions that are stamps, what they say in order: ("start" or "end", region).
+        events: For instructions that are stamps, what they say in order: ("start", "end" or "gap", region). A gap ends
+            with the next stamp.
         subtrees: For each region its own bit and those of all regions inside: an end closes those too.
     """
 
+    gaps = 0
+    for edge, region in (event for stamp in events.values() for event in stamp):
+        gaps |= (edge == "gap") << region
+
     def pass_instruction(number: int, state: int) -> int:
+        if number in events:
+            state &= ~gaps
         for edge, region in events.get(number, ()):
-            if edge == "start":
+            if edge in ("start", "gap"):
                 state |= 1 << region
             elif edge == "end":
                 state &= ~subtrees[region]

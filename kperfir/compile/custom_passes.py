@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kperfir.passes.view import Kernel
     from kperfir.runtime.patches import Patches
 
+# What the settings choose, and what is said of the time between that.
+_AUTOMATIC = ("kperf-insert-regions", "kperf-fill-gaps")
+
 
 def run_passes(module: Any, pipeline: str) -> Any:
     """Run `pipeline` on `module`, and return it.
@@ -44,7 +47,7 @@ def instrument(module: Any, pipeline: str, custom: Custom) -> Any:
     for callback in custom.callbacks:
         _ask(callback, module)
     calls = Pipeline.parse(pipeline).calls
-    kept = tuple(call for call in calls if custom.automatic or call.name != "kperf-insert-regions")
+    kept = tuple(call for call in calls if custom.automatic or call.name not in _AUTOMATIC)
     return run_passes(module, str(Pipeline(kept)))
 
 

@@ -70,8 +70,12 @@ def plan_pipelines(options: Options) -> Pipelines:
     """The pipelines that do what `options` ask for."""
     scopes = "kperf-insert-scopes," if records_kind(options, "user") or records_kind(options, "mark") else ""
     insert = PassCall("kperf-insert-regions", (f"regions={','.join(options.regions)}", f"budget={options.budget}"))
+    # Gaps cost nothing, but sums of them would.
+    fill = PassCall("kperf-fill-gaps", (f"regions={','.join(options.regions)}",))
+    gaps = "" if options.strategy == "aggregate" else f"{fill},"
+    assign = PassCall("kperf-assign-frames", tuple(_iterations(options)))
     return Pipelines(
-        ttgir=f"{scopes}{insert},kperf-verify-balance,{PassCall('kperf-assign-frames', tuple(_iterations(options)))}",
+        ttgir=f"{scopes}{insert},kperf-verify-balance,{gaps}{assign}",
         allocation=str(_plan(options, options.buffer)),
         outside=str(_plan(options, "global")) if options.buffer == "auto" else "",
         lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},

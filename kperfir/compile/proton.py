@@ -33,6 +33,8 @@ MAX_SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 10
 _BUFFER_BYTES, _ALIGNMENT = 1, 128
 _BACKEND = "nvidia"
 
+# Passes that say what records mean here.
+_OWN_PASSES = ("kperf-fill-gaps", "kperf-assign-frames")
 _ITERATION = re.compile(r"^.*kperf\.record start \"[^\"]*\" kind iteration.*$", re.M)
 _RECORD = re.compile(r"kperf\.record (start|end) \"([^\"]*)\" kind \w+(?: of \"[^\"]*\")?")
 
@@ -81,7 +83,7 @@ def proton_instrumentation(options: Options, *, arch: int) -> Iterator[ProtonRec
         )  # fmt: skip
     load_plugin()
     insert = Pipeline.parse(plan_pipelines(options).ttgir)
-    insert_only = str(Pipeline(tuple(call for call in insert.calls if call.name != "kperf-assign-frames")))
+    insert_only = str(Pipeline(tuple(call for call in insert.calls if call.name not in _OWN_PASSES)))
     settings, records = mode.Default(), ProtonRecords()
 
     def plan(manager: Any) -> None:

@@ -10,6 +10,6 @@ COLOURS = {
     "async_wait": "#d55e00", "wgmma_wait": "#d55e00", "mbarrier_wait": "#d55e00", "barrier": "#a14600",
     "dot": "#009e73", "wgmma": "#009e73", "tcgen05": "#009e73",
     "local_load": "#e69f00", "local_store": "#f0c35a", "convert_layout": "#f0e442",
-    "reduce": "#cc79a7", "scan": "#cc79a7", "compute": "#dbb0c8", "call": "#9a86c0", "user": "#7b5aa6",
-    "mark": "#222222",
+    "reduce": "#cc79a7", "scan": "#cc79a7", "compute": "#dbb0c8", "between": "#c9b9c4",
+    "call": "#9a86c0", "user": "#7b5aa6", "mark": "#222222",
 }  # fmt: skip

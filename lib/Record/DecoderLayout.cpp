@@ -74,11 +74,13 @@ std::string DecoderLayout::validate() const {
   for (Event event : events) {
     bool known = event.region >= 0 &&
                  static_cast<size_t>(event.region) < regionKinds.size();
-    if (!known || event.edge > Edge::Mark)
+    if (!known || event.edge > Edge::Gap)
       return "event of region " + std::to_string(event.region);
     RegionKind kind = regionKinds[static_cast<size_t>(event.region)];
     if ((event.edge == Edge::Mark) != (kind == RegionKind::Mark))
       return "edge of region " + std::to_string(event.region);
+    if (event.edge == Edge::Gap && kind != RegionKind::Other)
+      return "gap of region " + std::to_string(event.region);
   }
   for (size_t frame = 0; frame + 1 < frameOffsets.size(); ++frame)
     if (frameOffsets[frame] == frameOffsets[frame + 1] ||

@@ -16,7 +16,8 @@ namespace kperfir::record {
 /// What the replay needs to know of a region's kind.
 enum class RegionKind : uint8_t { Other, Loop, Iteration, Mark };
 
-enum class Edge : uint8_t { Start, End, Mark };
+/// A gap starts a region that the next event, whichever it is, ends.
+enum class Edge : uint8_t { Start, End, Mark, Gap };
 
 struct Event {
   Edge edge;

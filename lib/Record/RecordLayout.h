@@ -19,9 +19,12 @@ inline constexpr uint32_t kWordBytes = 4;
 /// Version of the layout JSON and of everything in this file. A change of any
 /// constant below is a new version. 2: marks may carry values. 3: iterations
 /// may be left out, and those that are not end. 4: frames may be padded. 5:
-/// executions may be summed up instead of recorded.
-inline constexpr uint32_t kLayoutVersion = 5;
-/// Version of a layout that pads frames, and records executions.
+/// executions may be summed up instead of recorded. 6: gaps: regions that the
+/// next event ends.
+inline constexpr uint32_t kLayoutVersion = 6;
+/// Version of a layout whose executions are summed up, without gaps.
+inline constexpr uint32_t kSumsVersion = 5;
+/// Version of a layout that pads frames, records executions and has no gaps.
 inline constexpr uint32_t kPaddedFramesVersion = 4;
 /// Version of a layout that leaves iterations out and pads no frames.
 inline constexpr uint32_t kSelectedIterationsVersion = 3;

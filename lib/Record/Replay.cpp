@@ -24,6 +24,7 @@ void Replay::begin(SpanColumns &columns, bool prefixIsLost) {
   next = static_cast<int64_t>(columns.rows());
   prefixLost = prefixIsLost;
   first = true;
+  inGap = false;
   orphans = 0;
   depth = 0;
 }
@@ -47,10 +48,13 @@ void Replay::reserve(uint64_t starts) {
 }
 
 bool Replay::apply(Event event, int64_t clock) {
+  if (inGap)
+    close(clock);
   bool fits = event.edge == Edge::End ? end(event.region, clock)
                                       : start(event.region, clock);
   if (fits && event.edge == Edge::Mark)
     close(clock);
+  inGap = event.edge == Edge::Gap && fits;
   first = false;
   return fits;
 }

@@ -84,6 +84,7 @@ private:
 
   std::vector<Rule> rules;
   bool prefixLost = false, first = true;
+  bool inGap = false; // The innermost open region ends with the next event.
   SpanColumns *out = nullptr;
   Rows rows{};
   int64_t next = 0; // Row of the next span; rows behind it have room.

@@ -183,3 +183,23 @@ module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32}
     tt.return
   }
 }
+
+// -----
+
+// A gap takes the stamp of the record right before it; without one it is
+// nothing.
+// CHECK: kperf.frames = [{{\[}}[#kperf_gpu.event<start 0>, #kperf_gpu.event<gap 1>], [#kperf_gpu.event<end 0>]]]
+// CHECK-LABEL: tt.func public @gap
+// CHECK: kperf_gpu.stamp %{{.*}}[0] start 0, gap 1
+// CHECK-NEXT: tt.load
+// CHECK-NEXT: tt.store
+// CHECK-NEXT: kperf_gpu.stamp %{{.*}}[1] end 0
+tt.func public @gap(%p: !tt.ptr<f32>) {
+  kperf.record start "k" kind kernel
+  kperf.record gap "between" kind between
+  %x = tt.load %p : !tt.ptr<f32>
+  kperf.record gap "nothing" kind between
+  tt.store %p, %x : !tt.ptr<f32>
+  kperf.record end "k" kind kernel
+  tt.return
+}

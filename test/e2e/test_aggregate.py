@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
+from kperfir.capture.layout import GAP_KINDS
 from support.launch import differing_arguments, layout_of, run_plain, run_profiled
 from support.sums import device_sums, logged_sums
 
@@ -24,6 +25,8 @@ KERNELS = (
 
 
 def executions(table: pd.DataFrame) -> dict[tuple[object, ...], int]:
+    """How often each region was executed; what lies between records is not summed up."""
+    table = table[~table["kind"].isin(GAP_KINDS)]
     keys = table[["cta", "warp", "name", "kind"]].astype(object).itertuples(index=False, name=None)
     return dict(zip(keys, table["count"], strict=True))
 

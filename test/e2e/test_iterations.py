@@ -32,7 +32,7 @@ def test_stamps_of_other_iterations_are_left_out(asked: str, strategy: str, buff
     run = run_profiled(workload, tmp_path / "out.kpf", log=True, iterations=asked, **options)
     workload.verify(run.arguments)
     layout = layout_of(run)
-    assert layout["version"] == 3
+    assert layout["version"] >= 3
     assert not layout.get("flows")
 
     # Clocks are read all the same: the n-th read of one in the loop is of iteration n.

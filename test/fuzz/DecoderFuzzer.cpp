@@ -21,8 +21,9 @@ namespace {
 
 constexpr uint32_t kHash = 7;
 
-/// Kernel > loop > iteration > {load, dot}, a mark with a value, a second role;
-/// frames are [start] [start] [start start|end start|end] [mark] [end end].
+/// Kernel > loop > iteration > {load, dot}, a mark with a value, a second role
+/// with a gap;/// frames are [start] [start] [start start|end start|end] [mark]
+/// [end end].
 DecoderLayout makeLayout(bool ring, uint32_t words) {
   DecoderLayout layout;
   layout.hash = kHash;
@@ -30,18 +31,19 @@ DecoderLayout makeLayout(bool ring, uint32_t words) {
   layout.totalWarps = 2;
   layout.wordsPerWarp = words;
   layout.maxFrameWords = 4;
-  layout.regionParents = {-1, 0, 1, 2, 2, 0, -1};
+  layout.regionParents = {-1, 0, 1, 2, 2, 0, -1, 6};
   layout.regionKinds = {RegionKind::Other,     RegionKind::Loop,
                         RegionKind::Iteration, RegionKind::Other,
                         RegionKind::Other,     RegionKind::Mark,
-                        RegionKind::Other};
-  layout.regionValueWords = {0, 0, 0, 0, 0, 2, 0};
+                        RegionKind::Other,     RegionKind::Other};
+  layout.regionValueWords = {0, 0, 0, 0, 0, 2, 0, 0};
   layout.frameOffsets = {0, 1, 2, 5, 6, 7, 9};
-  layout.stampOffsets = {0, 1, 2, 4, 6, 7, 8, 10, 11, 12};
+  layout.stampOffsets = {0, 1, 2, 4, 6, 7, 8, 10, 12, 13};
   layout.events = {{Edge::Start, 0}, {Edge::Start, 1}, {Edge::Start, 2},
                    {Edge::Start, 3}, {Edge::End, 3},   {Edge::Start, 4},
                    {Edge::End, 4},   {Edge::Mark, 5},  {Edge::End, 1},
-                   {Edge::End, 0},   {Edge::Start, 6}, {Edge::End, 6}};
+                   {Edge::End, 0},   {Edge::Start, 6}, {Edge::Gap, 7},
+                   {Edge::End, 6}};
   return layout;
 }
 

@@ -22,7 +22,7 @@ from kperfir.capture.reference_sums import BLOCK_WORDS, SummingWarp
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 SOURCE = "/src/kernel.py"
 VALUE_WORDS = {"": 0, "i32": 1, "u32": 1, "f32": 1, "i64": 2, "u64": 2, "f64": 2}
@@ -153,7 +153,7 @@ class Plan:
         if strategy == "aggregate":
             words = BLOCK_WORDS * len(self.regions)
         fields: dict[str, Any] = {
-            "version": 3 if any("step" in region for region in self.regions) else 2,
+            "version": self.version(frame_align),
             "kernel": self.kernel,
             "target": target,
             "warp_size": 32,
@@ -168,10 +168,18 @@ class Plan:
             "frames": [{"id": i, "stamps": [[list(e) for e in s] for s in f]} for i, f in enumerate(self.frames)],
         }
         if frame_align != 1:
-            fields |= {"version": 4, "frame_align": frame_align}
+            fields |= {"frame_align": frame_align}
         if strategy == "aggregate":
             fields["version"] = 5
         return parse_layout(seal_layout(fields))
+
+    def version(self, frame_align: int) -> int:
+        """The oldest one that has what the program needs."""
+        if any(edge == "gap" for frame in self.frames for stamp in frame for edge, _ in stamp):
+            return 6
+        if frame_align != 1:
+            return 4
+        return 3 if any("step" in region for region in self.regions) else 2
 
     def warp_code(self, warp: int) -> list[Any]:
         for _, count, code in self.roles:
@@ -181,12 +189,20 @@ class Plan:
         raise IndexError(warp)
 
 
-def plan_program(roles: Sequence[Role], kernel: str = "kernel") -> Plan:
-    """Assign region ids, stamps and frames in program order. The kernel region of every role is the same one."""
+def plan_program(roles: Sequence[Role], kernel: str = "kernel", gaps: Callable[[], bool] = lambda: False) -> Plan:
+    """Assign region ids, stamps and frames in program order. The kernel region of every role is the same one.
+
+    `gaps` is asked of each stamp inside a region whether a gap begins with it.
+    """
     plan = Plan(kernel)
     for role in roles:
         code = _lower(plan, role.body, [])
         plan.roles.append((role.name, role.warps, _group(plan, code)))
+    for events in (events for frame in plan.frames for events in frame):
+        edge, region = events[-1]
+        around = region if edge == "start" else plan.regions[region]["parent"]
+        if around >= 0 and gaps():
+            events.append(("gap", _add_region(plan, "compute", around, 0)))
     return plan
 
 
@@ -328,6 +344,7 @@ class WarpRun:
         self.marks: list[tuple[int, int]] = []  # (index of its span, bits of its value)
         self._open: list[int] = []
         self._iteration: list[int] = []  # Of the loops being executed.
+        self._in_gap = False
         self._left_out = 0  # How many of these are in an iteration that is not recorded.
 
     def run(self, code: list[Any]) -> None:
@@ -392,6 +409,9 @@ class WarpRun:
 
     def _event(self, edge: str, region: int) -> None:
         regions = self.plan.regions
+        if self._in_gap:
+            self._close()
+        self._in_gap = edge == "gap"
         loop = region if edge == "end" else regions[region]["parent"]
         if self._open:  # An iteration ends where its loop does anything but run its body.
             top = self.spans[self._open[-1]].region

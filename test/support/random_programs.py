@@ -12,15 +12,19 @@ if TYPE_CHECKING:
 _KINDS = ("load", "dot", "async_wait", "store", "user")
 
 
-def random_plan(rng: random.Random, *, max_gap: int = 50) -> Plan:
-    """One to three roles of one or two warps, with or without a kernel region. Work takes up to `max_gap` cycles."""
+def random_plan(rng: random.Random, *, max_gap: int = 50, gaps: bool = True) -> Plan:
+    """One to three roles of one or two warps, with or without a kernel region. Work takes up to `max_gap` cycles.
+
+    `gaps`: stamps may begin gaps, some, all or none.
+    """
     whole = rng.random() < 0.8
     roles = []
     for index in range(rng.choice((1, 1, 2, 3))):
         body = random_body(rng, rng.randint(1, 4), max_gap)
         name = f"partition{index - 1}" if index else "default"
         roles.append(Role(name, rng.randint(1, 2), [Region("kernel", body)] if whole else body))
-    return plan_program(roles, kernel=f"kernel{rng.randint(0, 9)}")
+    share = rng.choice((0.0, 0.5, 1.0)) if gaps else 0.0
+    return plan_program(roles, f"kernel{rng.randint(0, 9)}", lambda: rng.random() < share)
 
 
 def random_body(rng: random.Random, depth: int, max_gap: int, *, returns: bool = True) -> list[Node]:

@@ -39,6 +39,11 @@ LogicalResult kperf::RecordOp::verify() {
   if (getEdge() == Edge::End && getKind() == Kind::Iteration)
     return emitOpError("ends iteration \"")
            << getRegion() << "\"; an iteration ends with its loop";
+  if (getEdge() == Edge::Gap && getKind() != Kind::Compute &&
+      getKind() != Kind::Between)
+    return emitOpError("begins gap \"")
+           << getRegion() << "\" of kind " << stringifyKind(getKind())
+           << "; what lies between two records is compute or between";
   return success();
 }
 

@@ -24,7 +24,8 @@ def KPerf_Dialect : Dialect {
     Regions nest: on every path, the region that was started last is ended
     first. `kperf-verify-balance` reports where that does not hold. A region of
     kind `iteration` has no end: its next start, or the end of the loop around
-    it, closes it.
+    it, closes it. What a `gap` begins has none either: the next record that is
+    executed, whichever it is, closes it.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
@@ -54,6 +55,10 @@ def KPerf_RecordOp : KPerf_Op<"record", [MemoryEffects<[MemWrite]>]> {
     defaults to `user`; `origin`, if present, is the name of the operation that
     the region was put around. Those of the first start in program order, and
     its location, describe the region in the layout.
+
+    A `gap` begins a region, too, but at no time of its own: it takes that of
+    the record right before it, and is nothing without one. The region ends
+    where the next record is executed, on every path.
 
     Example:
     ```mlir

@@ -13,7 +13,8 @@ def KPerf_Edge
     : I32EnumAttr<"Edge", "What happens to a region at a point in time",
                   [I32EnumAttrCase<"Start", 0, "start">,
                    I32EnumAttrCase<"End", 1, "end">,
-                   I32EnumAttrCase<"Mark", 2, "mark">]> {
+                   I32EnumAttrCase<"Mark", 2, "mark">,
+                   I32EnumAttrCase<"Gap", 3, "gap">]> {
   let cppNamespace = "::mlir::kperf";
   let genSpecializedAttr = 0;
 }
@@ -45,7 +46,8 @@ def KPerf_Kind
                    I32EnumAttrCase<"Call", 22, "call">,
                    I32EnumAttrCase<"Prologue", 23, "prologue">,
                    I32EnumAttrCase<"Epilogue", 24, "epilogue">,
-                   I32EnumAttrCase<"Compute", 25, "compute">]> {
+                   I32EnumAttrCase<"Compute", 25, "compute">,
+                   I32EnumAttrCase<"Between", 26, "between">]> {
   let cppNamespace = "::mlir::kperf";
   let genSpecializedAttr = 0;
 }

@@ -24,6 +24,14 @@ tt.func public @mark_as_record() {
 
 // -----
 
+tt.func public @gap_of_load() {
+  // expected-error@+1 {{begins gap "a" of kind load; what lies between two records is compute or between}}
+  kperf.record gap "a" kind load
+  tt.return
+}
+
+// -----
+
 tt.func public @end_of_iteration() {
   // expected-error@+1 {{ends iteration "a"; an iteration ends with its loop}}
   kperf.record end "a" kind iteration

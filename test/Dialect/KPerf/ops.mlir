@@ -10,6 +10,8 @@ tt.func public @records(%i: i32, %l: i64, %f: f32, %d: f64) {
   kperf.record start "load k.py:3" kind load of "tt.load"
   // CHECK: kperf.record end "load k.py:3" kind load
   kperf.record end "load k.py:3" kind load
+  // CHECK: kperf.record gap "compute k.py:4" kind compute of "arith.addf"
+  kperf.record gap "compute k.py:4" kind compute of "arith.addf"
   // CHECK: kperf.record start "iteration k.py:2" kind iteration of "scf.for"
   kperf.record start "iteration k.py:2" kind iteration of "scf.for"
   // CHECK: kperf.mark "tile done"

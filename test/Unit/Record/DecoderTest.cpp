@@ -14,6 +14,7 @@
 #include <cstring>
 
 using namespace kperfir::record;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -68,6 +69,27 @@ struct Buffer {
 };
 
 } // namespace
+
+TEST(Decoder, AGapEndsWithTheNextEventWhicheverThatIs) {
+  // After the start of the loop a gap, up to the iteration; another one behind
+  // the load, up to the end of the loop.
+  DecoderLayout layout = loopLayout(/*ring=*/false, 16);
+  layout.regionParents.insert(layout.regionParents.end(), {1, 2});
+  layout.regionKinds.insert(layout.regionKinds.end(), 2, RegionKind::Other);
+  layout.stampOffsets = {0, 1, 3, 5, 7, 9};
+  layout.events = {{Edge::Start, 0}, {Edge::Start, 1}, {Edge::Gap, 4},
+                   {Edge::Start, 2}, {Edge::Start, 3}, {Edge::End, 3},
+                   {Edge::Gap, 5},   {Edge::End, 1},   {Edge::End, 0}};
+  Buffer buffer(layout, {9 * 4, 5, 0, 0},
+                {100, kTag0, 110, kTag1, 120, 130, kTag2, 150, kTag3});
+  Columns columns;
+  ASSERT_FALSE(buffer.decode(layout, columns));
+  EXPECT_THAT(columns.spans.region, ElementsAre(0, 1, 4, 2, 3, 5));
+  EXPECT_THAT(columns.spans.depth, ElementsAre(0, 1, 2, 2, 3, 3));
+  EXPECT_THAT(columns.spans.start, ElementsAre(100, 110, 110, 120, 120, 130));
+  EXPECT_THAT(columns.spans.end, ElementsAre(150, 150, 120, 150, 130, 150));
+  EXPECT_THAT(columns.spans.complete, Each(1));
+}
 
 TEST(Decoder, ReplaysALoopOfTwoIterations) {
   DecoderLayout layout = loopLayout(/*ring=*/false, 16);
@@ -301,6 +323,8 @@ TEST(DecoderLayout, ValidateNamesWhatIsWrong) {
               HasSubstr("event of region 4"));
   EXPECT_THAT(faultOf([](auto &l) { l.events[4].edge = Edge::Mark; }),
               HasSubstr("edge of region"));
+  EXPECT_THAT(faultOf([](auto &l) { l.events[1].edge = Edge::Gap; }),
+              HasSubstr("gap of region 1"));
   EXPECT_THAT(faultOf([](auto &l) { l.maxFrameWords = 2; }),
               HasSubstr("size of frame 2"));
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.fired import fired
-from support.hand_made import HandMade, Warp, at, hand_made, loop
+from support.hand_made import HandMade, Node, Warp, at, hand_made, loop
 
 TRIPS = 10
 
@@ -50,10 +50,11 @@ def test_barriers_outside_loops_do_not() -> None:
     assert not fired(timeline, "fewer-barriers")
 
 
-def test_waits_of_small_steps_want_bigger_ones() -> None:
-    # Of 400, a wait of 60, one of 300 that counts as 80, and 20 in no region. Half of it goes in steps of twice the
-    # size; at most half of all but the product.
-    regions = (at("async_wait", 0, 60), at("dot", 60, 80), at("async_wait", 80, 380, line=2))
+@pytest.mark.parametrize("rest", [(), (at("compute", 380, 400),)])
+def test_waits_of_small_steps_want_bigger_ones(rest: tuple[Node, ...]) -> None:
+    # Of 400, a wait of 60, one of 300 that counts as 80, and 20 in no region of an operation. Half of it goes in steps
+    # of twice the size; at most half of all but the product.
+    regions = (at("async_wait", 0, 60), at("dot", 60, 80), at("async_wait", 80, 380, line=2), *rest)
     (finding,) = fired(body(*regions, length=400, facts={"constants": {"BK": 32}}), "bigger-step")
     assert finding.figure("fixed_cycles") == 160
     assert finding.change.settings == {"BK": 64}

@@ -78,8 +78,8 @@ def test_parse_refuses_a_text_that_was_edited() -> None:
 
 
 def test_parse_names_the_version_when_it_differs() -> None:
-    with pytest.raises(CaptureError, match="version 6") as caught:
-        parse_layout('{"version":6}')
+    with pytest.raises(CaptureError, match="version 7") as caught:
+        parse_layout('{"version":7}')
     assert caught.value.code == "layout-version"
 
 

@@ -127,10 +127,10 @@ def test_sample_report_is_of_the_example(workplace: Path) -> None:
 
     def regions(text: str) -> list[list[str]]:
         """Name, indentation included, and count."""
-        rows = (re.match(r"( *[a-z_]+(?: example\.py:\d+)?) +(\d+)  ", line) for line in text.splitlines())
+        rows = (re.match(r"( *[a-z_]+(?: example\.py:\d+(?:#\d)?)?) +(\d+)  ", line) for line in text.splitlines())
         return [list(row.groups()) for row in rows if row]
 
-    assert len(regions(sample)) == 9
+    assert len(regions(sample)) == 18
     assert regions(sample) == regions(actual)
 
 
