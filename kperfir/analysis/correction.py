@@ -5,7 +5,18 @@
 Between two stamps of a warp lie the store of the first, the clock read of the second and, where another frame begins,
 the end of one frame and the begin of the next. That takes a constant number of issue slots (the constant per record of
 KPerfIR's trace replay), unless the warp waits for something anyway: then it is hidden, and a wait is the difference of
-the two clock reads around it. A gap that is longer than the shortest latency that a warp can wait for may be either.
+the two clock reads around it. What is not known is in the uncertainty, gap by gap:
+
+* In all but the shortest gaps the latency of some instruction may have hidden the record.
+* From the shortest wait on, a gap may wait for what was asked for before; it is then shorter by what records delayed.
+  A tenth of the gap stands for that.
+* Where the same gap takes different times in other executions, it competes for a unit with other warps (memory port,
+  matrix unit, issue slots), or waits for them. Records change who comes first, so it may have been as different without
+  them: by the range that eight of ten of its executions are in.
+
+The first may be wrong in one direction throughout, so those of a span's gaps are added up; so is the second where there
+is nothing to compare a gap with. What one warp loses of a unit another wins: the others are added as independent errors
+are, by their squares.
 
 That is so where each stamp is stored by itself. Of stamps that are stored together (`batch`), where the store lies and
 what it takes has not been measured: their launches are left as they are.
@@ -16,6 +27,7 @@ than nothing, so neither does any region, nor a flow.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,9 +49,16 @@ if TYPE_CHECKING:
 RECORD_CYCLES = 5  # A store, its cursor's use, a clock read.
 SHORT_RECORD_CYCLES = 4  # Where next to nothing lies between, the store overlaps with nothing.
 SHORT_GAP_CYCLES = 16
+SHORT_GAP_UNSURE_CYCLES = 2
 FRAME_CYCLES = 19  # The tag, the cursor and the count of one frame, and the comparison of the next.
-HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway.
+FRAME_UNSURE_CYCLES = 8  # More where it stands between the instructions of a loop's end and begin.
+HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway: for a value that it has just loaded.
+LOAD_KINDS = ("load", "atomic")
 SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
+LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
+# Executions of a gap that are compared, at least, and which of them its range is of.
+LEAST_EXECUTIONS = 4
+RANGE = (0.1, 0.9)
 # Of such a gap: how much a wait changes when the warp, and those that it shares the SM with, come to it later.
 WAIT_SHIFT = 0.1
 
@@ -69,12 +88,14 @@ def corrected_durations(
         tracks = _Keys(of_launch)
         first, last = (_find(part, column, tracks) for column in ("start_cycles", "end_cycles"))
         waits = first[(first >= 0) & part["kind"].isin(WAIT_KINDS).to_numpy()]
-        own, unsure = _gaps(of_launch, tracks.stamps, waits)
+        loads = last[(last >= 0) & part["kind"].isin(LOAD_KINDS).to_numpy()]
+        own, unsure, contended = _gaps(of_launch, tracks.stamps, _Borders(waits, loads))
         known = (first >= 0) & (last >= first)
-        sums = [np.concatenate(([0], np.cumsum(gaps))) for gaps in (own, unsure)]
+        sums = [np.concatenate(([0], np.cumsum(gaps))) for gaps in (own, unsure, contended**2)]
         # The gap in front of stamp i is entry i, so those of a span are first + 1 to last.
         totals = [np.where(known, total[last + 1] - total[first + 1], 0) for total in sums]
-        overhead[rows], uncertainty[rows] = totals[0], np.where(known, totals[1], np.nan)
+        overhead[rows] = totals[0]
+        uncertainty[rows] = np.where(known, totals[1] + np.rint(np.sqrt(totals[2])), np.nan)
     return pd.DataFrame(
         {"duration_cycles": measured - np.minimum(overhead, measured), "uncertainty_cycles": uncertainty},
         index=spans.index,
@@ -102,13 +123,14 @@ def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> p
     return statistics.assign(**{name: means[name].reindex(rows).to_numpy() for name in means})
 
 
-def _gaps(stamps: pd.DataFrame, track: Integers, waits: Integers) -> tuple[Integers, Integers]:
-    """Cycles that records took in the gap in front of each stamp, and how much more or less it may be.
+def _gaps(stamps: pd.DataFrame, track: Integers, borders: _Borders) -> tuple[Integers, Integers, Integers]:
+    """Cycles that records took in the gap in front of each stamp, how much more or less it may be, and by how much
+    contention may have changed it.
 
     Args:
         stamps: Of one launch.
         track: Which warp of which CTA each is of; equal numbers are adjacent.
-        waits: Stamps with which a wait begins.
+        borders: Of regions that say what a gap waits for.
     """
     clock, frame, slot = (stamps[name].to_numpy().astype(np.int64) for name in ("clock", "frame", "slot"))
     gap = np.diff(clock, prepend=clock[:1])
@@ -116,14 +138,56 @@ def _gaps(stamps: pd.DataFrame, track: Integers, waits: Integers) -> tuple[Integ
     same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
     in_frame = np.where(gap <= SHORT_GAP_CYCLES, SHORT_RECORD_CYCLES, RECORD_CYCLES)
-    own = np.where(same_frame, in_frame, np.where(may_hide, HIDDEN_FRAME_CYCLES, FRAME_CYCLES))
-    hidden = np.where(same_frame, RECORD_CYCLES, FRAME_CYCLES - HIDDEN_FRAME_CYCLES)
-    unsure = np.where(may_hide, np.maximum(hidden, (WAIT_SHIFT * gap).astype(np.int64)), 1)
-    ends_wait = np.zeros(len(gap), bool)
-    ends_wait[waits[waits + 1 < len(gap)] + 1] = True
-    own = np.where(ends_wait & may_hide, 0, own)
+    hides_frame = may_hide & _behind(borders.loads, len(gap))
+    own = np.where(same_frame, in_frame, np.where(hides_frame, HIDDEN_FRAME_CYCLES, FRAME_CYCLES))
+    is_open = hides_frame | (gap >= LONG_FRAME_GAP_CYCLES)
+    of_frame = np.where(is_open, FRAME_CYCLES - HIDDEN_FRAME_CYCLES, FRAME_UNSURE_CYCLES)
+    of_record = np.where(gap <= SHORT_GAP_CYCLES, SHORT_GAP_UNSURE_CYCLES, RECORD_CYCLES)
+    unsure = np.where(same_frame, of_record, of_frame)
+    shift = np.where(may_hide, (WAIT_SHIFT * gap).astype(np.int64), 0)
+    contended, compared = np.zeros(len(gap), np.int64), np.zeros(len(gap), bool)
+    contended[follows], compared[follows] = _ranges(gap[follows], _places(frame, slot)[follows])
+    # Where other executions show how far it moves, it moves either way.
+    contended = np.where(compared, np.maximum(contended, shift), 0)
+    unsure = np.where(compared, unsure, np.maximum(unsure, shift))
+    own = np.where(_behind(borders.waits, len(gap)) & may_hide, 0, own)
     own, unsure = np.minimum(own, gap), np.minimum(unsure, gap)
-    return np.where(follows, own, 0), np.where(follows, unsure, 0)
+    return np.where(follows, own, 0), np.where(follows, unsure, 0), contended
+
+
+def _behind(stamps: Integers, count: int) -> NDArray[np.bool_]:
+    """Which of `count` gaps come right behind one of `stamps`."""
+    mask = np.zeros(count, bool)
+    mask[stamps[stamps + 1 < count] + 1] = True
+    return mask
+
+
+def _places(frame: Integers, slot: Integers) -> Integers:
+    """Numbers of the gaps in front of each stamp: the same for the same two stamps of the kernel."""
+    stamp = frame * (int(slot.max(initial=0)) + 1) + slot
+    place: Integers = np.concatenate((stamp[:1], stamp[:-1])) * (int(stamp.max(initial=0)) + 1) + stamp
+    return place
+
+
+def _ranges(gap: Integers, place: Integers) -> tuple[Integers, NDArray[np.bool_]]:
+    """For each gap, the range that `RANGE` of those in its place are in, and whether there are enough of them."""
+    if not len(gap):
+        return gap, gap > 0
+    order = np.lexsort((gap, place))
+    begins = np.flatnonzero(np.diff(place[order], prepend=place[order[:1]] - 1))
+    counts = np.diff(begins, append=len(gap))
+    low, high = (gap[order[begins + (share * (counts - 1)).astype(np.int64)]] for share in RANGE)
+    ranges, enough = np.zeros(len(gap), np.int64), np.zeros(len(gap), bool)
+    ranges[order], enough[order] = (np.repeat(each, counts) for each in (high - low, counts >= LEAST_EXECUTIONS))
+    return ranges, enough
+
+
+@dataclass(frozen=True, slots=True)
+class _Borders:
+    """Stamps with which a wait begins, and with which a load ends, whose value what follows may wait for."""
+
+    waits: Integers
+    loads: Integers
 
 
 class _Keys:

@@ -20,4 +20,4 @@ def test_corrected_regions_are_near_the_truth(name: str, tmp_path: Path):
     assert found.median_excess <= 1
     assert found.p95_excess <= 1.5
     assert abs(found.kernel_error) <= 0.01 < found.kernel_error_raw
-    assert found.covered >= 0.85
+    assert found.covered >= 0.95
