@@ -26,7 +26,10 @@ CLOCK_HZ = 1.41e9
 
 @dataclass(frozen=True)
 class CaptureShape:
-    """What to write. CTAs run on `sms` SMs, round robin; too few `words_per_warp` drop records."""
+    """What to write. CTAs run on `sms` SMs, round robin; the last `left_out` of them record nothing.
+
+    Too few `words_per_warp` drop records.
+    """
 
     ctas: int = 4
     warps: int = 4
@@ -40,6 +43,7 @@ class CaptureShape:
     simulated: bool = True
     timer_ns: int = 5_000_000
     batch: int = 1
+    left_out: int = 0
 
 
 def matmul_plan(shape: CaptureShape) -> Plan:
@@ -111,7 +115,9 @@ def write_capture(
         for _ in range(shape.launches):
             runs = run_launch(plan, layout, shape, rng, cycle)
             cycle = max(run.header.end_clock for run in runs) + 5_000
-            data = np.frombuffer(b"".join(run.data for run in runs), np.uint8)
+            recorded = runs[: len(runs) - shape.left_out]
+            missing = bytes(shape.left_out * layout.cta_bytes)
+            data = np.frombuffer(b"".join(run.data for run in recorded) + missing, np.uint8)
             longest = max(run.header.end_clock - run.header.start_clock for run in runs)
             info = LaunchInfo((shape.ctas, 1, 1), cycles=longest if shape.simulated else None, clock_hz=CLOCK_HZ)
             writer.add_launch(kernel, info, data)

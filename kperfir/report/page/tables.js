@@ -203,9 +203,13 @@ function showOccupancy() {
 function describeWaves(launch) {
   const found = data.waves.find((row) => row.launch === launch);
   if (!found) return "";
-  return `; of ${plural(found.sms, "SM")}, with room for ${plural(found.ctas_per_sm, "CTA")} each: ${found.waves.toFixed(2)} waves, ` +
-    `${percent(found.sm_busy)} of all SMs’ time busy, busiest SM ${found.imbalance.toFixed(2)} times the mean, ` +
+  // Where not all CTAs recorded, what depends on the others is null.
+  const size = found.waves === null ? "" :
+    `; of ${plural(found.sms, "SM")}, with room for ${plural(found.ctas_per_sm, "CTA")} each: ${found.waves.toFixed(2)} waves`;
+  const use = found.sm_busy === null ? "; not all CTAs recorded, so it is not known how busy the SMs were" :
+    `${size ? "," : ";"} ${percent(found.sm_busy)} of all SMs’ time busy, busiest SM ${found.imbalance.toFixed(2)} times the mean, ` +
     `${percent(found.tail_share)} idle behind an SM’s last CTA`;
+  return size + use;
 }
 
 function smBar(sm, most) {

@@ -174,6 +174,15 @@ def test_dropped_records_are_said_first(open_page: Open, tmp_path: Path) -> None
     assert "partial" in opened.page.inner_text("#summary thead")
 
 
+def test_page_of_a_launch_that_recorded_some_ctas_says_what_is_not_known(open_page: Open, tmp_path: Path) -> None:
+    capture, page = tmp_path / "some.kpf", tmp_path / "some.html"
+    write_matmul_capture(capture, CaptureShape(left_out=2))
+    assert main(["report", str(capture), "--html", str(page)]) == 0
+    opened = open_page(page)
+    assert "not known how busy the SMs were" in opened.page.inner_text("#occupancy")
+    assert opened.page.locator("#summary tbody tr").count() > 0
+
+
 def test_many_spans_in_one_pixel_are_drawn_and_can_be_zoomed_into(open_page: Open, tmp_path: Path) -> None:
     capture, page = tmp_path / "many.kpf", tmp_path / "many.html"
     write_matmul_capture(capture, CaptureShape(ctas=2, warps=2, iterations=1000, sms=1, words_per_warp=1 << 15))
