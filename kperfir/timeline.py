@@ -178,10 +178,11 @@ class Timeline:
         """A row per row of `spans`: ``duration_cycles`` without what records took, and ``uncertainty_cycles``, by how
         much it may be less or more. See `kperfir.analysis.correction`.
         """
-        from kperfir.analysis.correction import corrected_durations
+        from kperfir.analysis.correction import Storage, corrected_durations
 
-        batched = {launch.number for launch in self._decoded if launch.layout.frame_align > 1}
-        return corrected_durations(self.spans, self.stamps, batched)
+        layouts = {launch.number: launch.layout for launch in self._decoded}
+        storages = {n: Storage(layout.frame_align, layout.buffer == "global") for n, layout in layouts.items()}
+        return corrected_durations(self.spans, self.stamps, storages)
 
     @cached_property
     def flows(self) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Durations without what measuring them took, and how sure that is. Pure functions of a Timeline's tables.
 
-    corrected = corrected_durations(timeline.spans, timeline.stamps, batched)
+    corrected = corrected_durations(timeline.spans, timeline.stamps, storages)
 
 Between two stamps of a warp lie the store of the first, the clock read of the second and, where another frame begins,
 the end of one frame and the begin of the next. That takes a constant number of issue slots (the constant per record of
@@ -18,8 +18,8 @@ The first may be wrong in one direction throughout, so those of a span's gaps ar
 is nothing to compare a gap with. What one warp loses of a unit another wins: the others are added as independent errors
 are, by their squares.
 
-That is so where each stamp is stored by itself. Of stamps that are stored together (`batch`), where the store lies and
-what it takes has not been measured: their launches are left as they are.
+Of stamps that are stored several at once (`batch`), the store is in the gap behind the last of them; behind the others
+there is a clock read alone.
 
 Only durations are corrected. Starts and ends stay as measured, so nothing is reordered across warps; no gap gets less
 than nothing, so neither does any region, nor a flow.
@@ -28,6 +28,7 @@ than nothing, so neither does any region, nor a flow.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ from kperfir.analysis.regions import KEYS, outermost_rows
 from kperfir.analysis.wait_time import WAIT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -49,10 +50,12 @@ if TYPE_CHECKING:
 RECORD_CYCLES = 5  # A store, its cursor's use, a clock read.
 SHORT_RECORD_CYCLES = 4  # Where next to nothing lies between, the store overlaps with nothing.
 SHORT_GAP_CYCLES = 16
+PENDING_RECORD_CYCLES = 2  # Of several stamps that are stored at once, all but the last: a clock read.
 SHORT_GAP_UNSURE_CYCLES = 2
 FRAME_CYCLES = 19  # The tag, the cursor and the count of one frame, and the comparison of the next.
 FRAME_UNSURE_CYCLES = 8  # More where it stands between the instructions of a loop's end and begin.
 HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway: for a value that it has just loaded.
+GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES = 24, 11  # The same where stamps are stored in global memory.
 LOAD_KINDS = ("load", "atomic")
 SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
 LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
@@ -66,30 +69,39 @@ WAIT_SHIFT = 0.1
 MOST_SPANS = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How stamps are stored: so many at once, in shared or in global memory."""
+
+    batch: int = 1
+    is_global: bool = False
+
+
 def corrected_durations(
-    spans: pd.DataFrame, stamps: pd.DataFrame, batched: Collection[int] = frozenset()
+    spans: pd.DataFrame, stamps: pd.DataFrame, storages: Mapping[int, Storage] = MappingProxyType({})
 ) -> pd.DataFrame:
     """Correct the duration of every span.
 
     Args:
         spans: `Timeline.spans`, or rows of it in its order.
         stamps: `Timeline.stamps` of the same captures.
-        batched: Launches that stored several stamps at once.
+        storages: By launch, how its stamps were stored, where that is not as usual.
 
     Returns:
         A row per span, with its index: ``duration_cycles`` without what the records in it took, from 0 to what was
         measured, and ``uncertainty_cycles``: how much less or more it may be. A span whose stamps are not among
-        `stamps`, or of a launch in `batched`, is left as it is, with an uncertainty of nan.
+        `stamps` is left as it is, with an uncertainty of nan.
     """
     measured = spans["duration_cycles"].to_numpy()
     overhead, uncertainty = np.zeros(len(spans), np.int64), np.full(len(spans), np.nan)
-    for rows, of_launch in _by_launch(spans, stamps[~stamps["launch"].isin(batched)]):
+    for rows, of_launch in _by_launch(spans, stamps):
         part = spans.iloc[rows]
         tracks = _Keys(of_launch)
         first, last = (_find(part, column, tracks) for column in ("start_cycles", "end_cycles"))
         waits = first[(first >= 0) & part["kind"].isin(WAIT_KINDS).to_numpy()]
         loads = last[(last >= 0) & part["kind"].isin(LOAD_KINDS).to_numpy()]
-        own, unsure, contended = _gaps(of_launch, tracks.stamps, _Borders(waits, loads))
+        storage = storages.get(int(of_launch["launch"].iloc[0]), Storage())
+        own, unsure, contended = _gaps(of_launch, tracks.stamps, _Borders(waits, loads), storage)
         known = (first >= 0) & (last >= first)
         sums = [np.concatenate(([0], np.cumsum(gaps))) for gaps in (own, unsure, contended**2)]
         # The gap in front of stamp i is entry i, so those of a span are first + 1 to last.
@@ -123,7 +135,9 @@ def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> p
     return statistics.assign(**{name: means[name].reindex(rows).to_numpy() for name in means})
 
 
-def _gaps(stamps: pd.DataFrame, track: Integers, borders: _Borders) -> tuple[Integers, Integers, Integers]:
+def _gaps(
+    stamps: pd.DataFrame, track: Integers, borders: _Borders, storage: Storage
+) -> tuple[Integers, Integers, Integers]:
     """Cycles that records took in the gap in front of each stamp, how much more or less it may be, and by how much
     contention may have changed it.
 
@@ -131,6 +145,7 @@ def _gaps(stamps: pd.DataFrame, track: Integers, borders: _Borders) -> tuple[Int
         stamps: Of one launch.
         track: Which warp of which CTA each is of; equal numbers are adjacent.
         borders: Of regions that say what a gap waits for.
+        storage: How they were stored.
     """
     clock, frame, slot = (stamps[name].to_numpy().astype(np.int64) for name in ("clock", "frame", "slot"))
     gap = np.diff(clock, prepend=clock[:1])
@@ -138,11 +153,16 @@ def _gaps(stamps: pd.DataFrame, track: Integers, borders: _Borders) -> tuple[Int
     same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
     in_frame = np.where(gap <= SHORT_GAP_CYCLES, SHORT_RECORD_CYCLES, RECORD_CYCLES)
+    is_stored = slot % storage.batch == 0  # The stamp before, and those that waited for it.
+    in_frame = np.where(is_stored, in_frame, PENDING_RECORD_CYCLES)
     hides_frame = may_hide & _behind(borders.loads, len(gap))
-    own = np.where(same_frame, in_frame, np.where(hides_frame, HIDDEN_FRAME_CYCLES, FRAME_CYCLES))
+    frame_end, hidden = (FRAME_CYCLES, HIDDEN_FRAME_CYCLES)
+    if storage.is_global:
+        frame_end, hidden = (GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES)
+    own = np.where(same_frame, in_frame, np.where(hides_frame, hidden, frame_end))
     is_open = hides_frame | (gap >= LONG_FRAME_GAP_CYCLES)
-    of_frame = np.where(is_open, FRAME_CYCLES - HIDDEN_FRAME_CYCLES, FRAME_UNSURE_CYCLES)
-    of_record = np.where(gap <= SHORT_GAP_CYCLES, SHORT_GAP_UNSURE_CYCLES, RECORD_CYCLES)
+    of_frame = np.where(is_open, frame_end - hidden, FRAME_UNSURE_CYCLES)
+    of_record = np.where((gap <= SHORT_GAP_CYCLES) | ~is_stored, SHORT_GAP_UNSURE_CYCLES, RECORD_CYCLES)
     unsure = np.where(same_frame, of_record, of_frame)
     shift = np.where(may_hide, (WAIT_SHIFT * gap).astype(np.int64), 0)
     contended, compared = np.zeros(len(gap), np.int64), np.zeros(len(gap), bool)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("name", ["nested_loops", "fa_fwd_fp16"])
-def test_corrected_regions_are_near_the_truth(name: str, tmp_path: Path):
-    found = measure(WORKLOADS[name], tmp_path, chip="a100")
+@pytest.mark.parametrize(("name", "batch"), [("nested_loops", 1), ("fa_fwd_fp16", 1), ("branchy_loop", 2)])
+def test_corrected_regions_are_near_the_truth(name: str, batch: int, tmp_path: Path):
+    found = measure(WORKLOADS[name], tmp_path, chip="a100", batch=batch)
     assert abs(found.ghost_error) <= 0.01
     assert found.median_excess <= 1
     assert found.p95_excess <= 1.5

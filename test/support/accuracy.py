@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,15 +52,16 @@ class Accuracy:
         return self.added_cycles / self.plain_cycles
 
 
-def measure(workload: Workload, folder: Path, *, chip: str) -> Accuracy:
-    """Launch `workload` plain, with records, and with records that cost nothing."""
+def measure(workload: Workload, folder: Path, *, chip: str, batch: int = 1) -> Accuracy:
+    """Launch `workload` plain, with records, and with records that cost nothing; `batch` records are stored at once."""
     plain = run_plain(workload, chip=chip)
     buffer = {"buffer_bytes": 64 << 10}  # Nothing dropped, so that executions can be told to be the same.
-    ghost = run_profiled(workload, folder / "ghost.kpf", ghost=plain, simt_chip=chip)
-    profiled = run_profiled(workload, folder / "out.kpf", simt_chip=chip)
+    options: dict[str, Any] = {"simt_chip": chip, "batch": batch}
+    ghost = run_profiled(workload, folder / "ghost.kpf", ghost=plain, **options)
+    profiled = run_profiled(workload, folder / "out.kpf", **options)
     if any(run.timeline.launches["dropped"].any() for run in (ghost, profiled)):
-        ghost = run_profiled(workload, folder / "ghost.kpf", ghost=plain, simt_chip=chip, **buffer)
-        profiled = run_profiled(workload, folder / "out.kpf", simt_chip=chip, **buffer)
+        ghost = run_profiled(workload, folder / "ghost.kpf", ghost=plain, **options, **buffer)
+        profiled = run_profiled(workload, folder / "out.kpf", **options, **buffer)
     return compare(plain.cycles, ghost, profiled)
 
 
