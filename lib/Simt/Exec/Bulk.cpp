@@ -168,7 +168,8 @@ void Sm::scheduleFill(Cta &cta, const BulkFill &fill, uint64_t cycle) {
   Event event{};
   event.cta = &cta;
   event.fill = fill;
-  cta.shared.markWritten(fill.offset, fill.bytes, false);
+  if (!fill.isReadable)
+    cta.shared.markWritten(fill.offset, fill.bytes, false);
   cta.shared.show(fill.offset, fill.bytes);
   ++cta.pendingEvents;
   schedule(event, cycle);

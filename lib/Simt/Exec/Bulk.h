@@ -27,11 +27,12 @@ struct BulkGroup {
   uint64_t done = 0;
 };
 
-/// What a bulk copy fills, and the mbarrier that it tells.
+/// What a bulk copy or an st.async fills, and the mbarrier that it tells.
 struct BulkFill {
   uint32_t offset = 0;
   uint32_t bytes = 0;
   uint32_t mbarrier = 0;
+  bool isReadable = false; // before it has ended: a red.async
 };
 
 /// When one copy is through.

@@ -107,6 +107,65 @@ void Sm::storeRemote(Warp &warp, const MicroOp &op, LaneMask lanes,
                {values, size_t(kWarpSize) * accessBytes(op)});
 }
 
+/// Bytes of a queued access before the addresses of its mbarriers: those of two
+/// operands, as atomics have.
+static size_t mbarriersAt(unsigned bytes) {
+  return size_t(2) * kWarpSize * bytes;
+}
+
+void Sm::accessAsync(Warp &warp, const MicroOp &op, LaneMask active) {
+  if (!active)
+    return;
+  constexpr unsigned kMostBytes = 32;
+  unsigned bytes = accessBytes(op);
+  Addresses addresses = addressesOf(warp, op);
+  checkAlignment(warp, op, active, addresses, bytes);
+  alignas(64) uint8_t operands[kWarpSize * (2 * kMostBytes + sizeof(uint32_t))];
+  const RowIndex *rows =
+      op.width == 1 ? &op.src[1] : program.pool.data() + op.ext;
+  packLanes(warp.context, op, rows, operands);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    auto mbarrier = static_cast<uint32_t>(
+        op.has(kSource32) ? warp.context.src(op.src[2])[lane]
+                          : warp.context.src64(op.src[2])[lane]);
+    std::memcpy(operands + mbarriersAt(bytes) + lane * sizeof mbarrier,
+                &mbarrier, sizeof mbarrier);
+  }
+  accessRemote(warp, op, active, addresses,
+               {operands, mbarriersAt(bytes) + kWarpSize * sizeof(uint32_t)});
+}
+
+void Sm::completeAsync(const GlobalRequest &request, unsigned lane,
+                       uint32_t offset, uint64_t cycle) {
+  const MicroOp &op = program.ops[request.pc];
+  unsigned bytes = accessBytes(op);
+  uint32_t address;
+  std::memcpy(&address,
+              requests.data.data() + request.data + mbarriersAt(bytes) +
+                  lane * sizeof address,
+              sizeof address);
+  ClusterMember target =
+      memberAt(*request.warp, static_cast<uint32_t>(request.address[lane]));
+  uint32_t mbarrier = address & kSharedOffsetMask;
+  auto reject = [&](ErrorKind kind, const char *what) {
+    fail(*request.warp, request.pc,
+         {kind, what, static_cast<int>(lane), uint64_t(address)});
+  };
+  if (memberAt(*request.warp, address).cta != target.cta)
+    reject(ErrorKind::OutOfBounds,
+           "the mbarrier is not in the CTA that the data goes to");
+  if (!target.cta->shared.inBounds(mbarrier, Mbarrier::kBytes))
+    reject(ErrorKind::OutOfBounds, "the mbarrier is outside of shared memory");
+  if (mbarrier % Mbarrier::kBytes)
+    reject(ErrorKind::Misaligned, "mbarrier is not aligned to 8 bytes");
+  if (!target.cta->shared.isWritten(mbarrier, Mbarrier::kBytes))
+    reject(ErrorKind::Uninitialised, "mbarrier has not been initialised");
+  checkProductOperands(*target.cta, *request.warp, request.pc,
+                       {offset, bytes, lane});
+  target.sm->scheduleFill(
+      *target.cta, {offset, bytes, mbarrier, op.opcode == Opcode::Red}, cycle);
+}
+
 /// mbarrier.arrive and its relatives on an mbarrier of another CTA.
 void Sm::updateRemoteMbarrier(Warp &warp, const MicroOp &op, LaneMask lanes,
                               const Addresses &addresses) {
@@ -194,6 +253,8 @@ void Sm::executeRemote(GlobalRequest &request, uint64_t earliest) {
                         old + size_t(lane) * bytes);
       host[lane] = reinterpret_cast<uint64_t>(old + size_t(lane) * bytes);
     }
+    if (op.kind == OpKind::Memory && op.latency == LatencyClass::Cluster)
+      completeAsync(request, lane, offset, std::max(done, earliest));
   }
   if (op.opcode == Opcode::Ld || op.opcode == Opcode::Atom) {
     MicroOp result = op;

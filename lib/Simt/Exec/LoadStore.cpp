@@ -26,6 +26,8 @@ LaneMask lanesInWindow(const uint64_t *address, LaneMask active,
 } // namespace
 
 void Sm::executeMemory(Warp &warp, const MicroOp &op, LaneMask active) {
+  if (op.latency == LatencyClass::Cluster)
+    return accessAsync(warp, op, active);
   switch (op.opcode) {
   case Opcode::Ld:
     return load(warp, op, active);

@@ -29,6 +29,8 @@ const Lowering::Rule Lowering::kEngineRules[] = {
     {"st", &Lowering::store},
     {"atom", &Lowering::atomic},
     {"red", &Lowering::atomic},
+    {"st.async", &Lowering::accessAsync},
+    {"red.async", &Lowering::accessAsync},
     {"fence", &Lowering::fence},
     {"membar", &Lowering::fence},
     {"prefetch", &Lowering::prefetch},

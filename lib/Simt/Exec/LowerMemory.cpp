@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Simt/Exec/Access.h"
+#include "Simt/Exec/Atomic.h"
 #include "Simt/Exec/Lowering.h"
 
 #include <algorithm>
@@ -197,6 +198,56 @@ void Lowering::atomic() {
     read(op, Slot::Src1, data[0]);
   if (values == 2)
     read(op, Slot::Src2, swap);
+}
+
+void Lowering::accessAsync() {
+  // st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32
+  //   [address], {a, b}, [mbarrier]
+  // red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes
+  //   .add.u32 [address], value, [mbarrier]
+  Words parts = words();
+  bool reduces = parts[0] == "red", completes = false;
+  Access access;
+  access.space = Space::SharedCluster;
+  for (size_t i = 2; i < parts.size(); ++i) {
+    if (parts[i] == "mbarrier::complete_tx::bytes")
+      completes = true;
+    else if (auto operation = atomicFromName(parts[i]); operation && reduces)
+      access.atomic = operation;
+    else if (!access.take(parts[i]))
+      unsupported();
+  }
+  unsigned bits = typeBits(access.type);
+  bool isKnown = completes && access.space == Space::SharedCluster &&
+                 (bits == 32 || bits == 64) && reduces == !!access.atomic;
+  if (isKnown && reduces)
+    isKnown = access.width == 1 && *access.atomic != AtomicOp::Exch &&
+              *access.atomic != AtomicOp::Cas &&
+              isAtomicSupported(*access.atomic, access.type);
+  if (!isKnown)
+    unsupported();
+  expectOperands(3, 3);
+  if (operand(2).offset)
+    unsupported("with an offset of the mbarrier");
+  Value base = addressBase(operand(0)), mbarrier = addressBase(operand(2));
+  std::vector<Value> values = sources(operand(1), typeLetter(access.type));
+  if (values.size() != access.width)
+    malformed("found " + std::to_string(values.size()) + " values, expected " +
+              std::to_string(access.width));
+  VirtualOp &op = emit(reduces ? Opcode::Red : Opcode::St, OpKind::Memory,
+                       {Pipe::Lsu, LatencyClass::Cluster});
+  access.store(op.op);
+  setAddress(op, base, operand(0));
+  if (reduces)
+    op.op.sub = static_cast<uint8_t>(*access.atomic);
+  if (access.width > 1)
+    for (const Value &value : values)
+      readPool(op, value);
+  else
+    read(op, Slot::Src1, values[0]);
+  read(op, Slot::Src2, mbarrier);
+  if (mbarrier.rows == 1)
+    op.op.flags |= kSource32;
 }
 
 void Lowering::fence() {

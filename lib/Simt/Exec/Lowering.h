@@ -91,6 +91,7 @@ private:
   void load();
   void store();
   void atomic();
+  void accessAsync();
   void fence();
   void prefetch();
   void barrier();

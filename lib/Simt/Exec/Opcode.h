@@ -164,13 +164,14 @@ enum class Opcode : uint16_t {
       // well
       //   type = element as stored; S8/S16 sign-extend when the register is
       //   wider (destBits() says how wide); kVolatile, sem, scope
-  St, // pool[0..width) = value rows; width == 1: src[1] as well
+  St, // pool[0..width) = value rows; width == 1: src[1]; async: src[2] =
+      // mbarrier
   Atom, // dst[0] = old value (kNoRow: unused); sub = AtomicOp; src[1] =
         // operand;
         //   Cas: src[1] = compare, src[2] = new value. width > 1:
         //   pool[0..width) = destination rows, pool[width..2*width) = operand
         //   rows. sem, scope
-  Red,  // as Atom without destination; width > 1: pool[0..width) = operand rows
+  Red, // as Atom without destination; width > 1: pool; async: src[2] = mbarrier
   Fence,    // sem, scope; sub = 2: fence.proxy.async; 1: others that order
             // nothing here
   Prefetch, // address; no effect, but the address may be checked

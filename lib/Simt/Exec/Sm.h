@@ -397,6 +397,11 @@ private:
                     std::span<const uint8_t> operands);
   void storeRemote(Warp &warp, const MicroOp &op, LaneMask lanes,
                    const Addresses &addresses);
+  /// st.async, red.async: the CTA's own shared memory or that of another one.
+  void accessAsync(Warp &warp, const MicroOp &op, LaneMask active);
+  /// An mbarrier of the CTA that it has written to will be told.
+  void completeAsync(const GlobalRequest &request, unsigned lane,
+                     uint32_t offset, uint64_t cycle);
   void updateRemoteMbarrier(Warp &warp, const MicroOp &op, LaneMask lanes,
                             const Addresses &addresses);
   uint8_t *remoteBytes(const GlobalRequest &request, unsigned lane,

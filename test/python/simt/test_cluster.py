@@ -155,6 +155,77 @@ def test_getctarank_undoes_mapa(form: str, own: str) -> None:
     assert np.array_equal(out, np.repeat((np.arange(4) % 2 * 256 + 1)[:, None], 32, axis=1))
 
 
+# Every lane sends what it has to its place in the other CTA, whose mbarrier expects all of it.
+def asynchronous(send: str, size: int) -> str:
+    return f"""
+      setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared::cta.b64 [%r1], 1;
+      @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], {32 * size};
+      mad.lo.u32 %r8, %r0, {size}, %r1; add.u32 %r8, %r8, 512;
+      mad.lo.u32 %r11, %r6, 1000, %r0; add.u32 %r12, %r11, 500;
+      cvt.u64.u32 %rd6, %r11; st.shared.u32 [%r8], 7;
+      {CLUSTER_BARRIER}
+      xor.b32 %r9, %r5, 1;
+      mapa.shared::cluster.u32 %r10, %r1, %r9; mapa.shared::cluster.u32 %r13, %r8, %r9;
+      {send}
+    wait:
+      mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r1], 0;
+      @!%p2 bra.uni wait;
+      ld.shared.u32 %r14, [%r8+{size - 4}];
+      st.global.u32 [%rd10], %r14;
+      {CLUSTER_BARRIER}
+    """
+
+
+@pytest.mark.parametrize(
+    ("form", "values", "size", "added"),
+    [
+        ("b32", "%r11", 4, 0),
+        ("v2.b32", "{%r11, %r12}", 8, 500),
+        ("v4.u32", "{%r11, %r11, %r11, %r12}", 16, 500),
+        ("v2.b64", "{%rd6, %rd6}", 16, None),
+    ],
+)
+def test_asynchronous_store_to_another_cta(form: str, values: str, size: int, added: int | None) -> None:
+    out = np.zeros((2, 32), np.uint32)
+    send = f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{form} [%r13], {values}, [%r10];"
+    run(asynchronous(send, size), out, clusters=1)
+    lane = np.arange(32)
+    expected = np.zeros((2, 32)) if added is None else np.array([1000 + lane, lane]) + added
+    assert np.array_equal(out, expected)
+
+
+def test_asynchronous_reduction_in_another_cta() -> None:
+    out = np.zeros((2, 32), np.uint32)
+    send = """red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32
+        [%r13], %r11, [%r10];"""
+    run(asynchronous(send, 4), out, clusters=1)
+    assert np.array_equal(out, np.array([1000 + np.arange(32), np.arange(32)]) + 7)
+
+
+def test_what_an_asynchronous_store_is_filling_cannot_be_read() -> None:
+    """From the end of the step of time in which it is sent until its mbarrier is told."""
+
+    def kind(delay: int) -> str:
+        clock = "mov.u32 %r15, %clock;\n{0}: mov.u32 %r16, %clock; sub.u32 %r16, %r16, %r15;"
+        clock += " setp.lt.u32 %p3, %r16, {1}; @%p3 bra {0};\n"
+        send = clock.format("early", delay)
+        send += "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r13], %r11, [%r10];\n"
+        send += clock.format("later", 100) + "ld.shared.u32 %r14, [%r8];"
+        try:
+            run(asynchronous(send, 4), np.zeros((2, 32), np.uint32), clusters=1)
+        except simt.Error as error:
+            return str(error.kind)
+        return "none"
+
+    assert {kind(delay) for delay in range(0, 240, 40)} == {"none", "uninitialised"}
+
+
+def test_mbarrier_of_an_asynchronous_store_is_beside_its_data() -> None:
+    send = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r13], %r11, [%r1];"
+    with pytest.raises(simt.Error, match="not in the CTA that the data goes to"):
+        run(asynchronous(send, 4), np.zeros((2, 32), np.uint32), clusters=1)
+
+
 def test_barrier_waits_for_the_slowest_cta() -> None:
     out = np.zeros((2, 32), np.uint32)
     body = f"""

@@ -23,7 +23,7 @@ def test_documentation_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r2, [%r3];",
+        "st.async.release.gpu.global.b32 [%rd1], %r2;",
         "tcgen05.alloc.sync.b32 [%r1], 32;",
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pytest
 from kperfir._native import simt
 
 from support import ptx_lab
+from support.small_chip import small_chip
 
 GLOBAL_COPY = """
   mul.wide.u32 %rd10, %r0, {size};
@@ -364,3 +367,16 @@ def test_load_sees_what_another_sm_has_stored_a_little_earlier() -> None:
     value, seen = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
     ptx_lab.run(body, value, seen, grid=(2, 1, 1))
     assert seen[0] == 7
+
+
+def test_memory_grows_with_resident_ctas_not_with_the_grid() -> None:
+    """The grid is sixteen times as large; with its CTAs' memory it would need 500 MB."""
+    body = "mov.u32 %r1, smem; st.shared.u32 [%r1], %r0; ld.shared.u32 %r2, [%r1];"
+    chip = small_chip(sm_count=4)
+    on = simt.Device(chip)
+    peaks = []
+    for grid in (2000, 32000):
+        result = ptx_lab.run(body, on=on, grid=(grid, 1, 1), threads=32, shared=16384)
+        assert result.ctas == grid
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    assert peaks[1] - peaks[0] < 8192, "KiB"
