@@ -30,16 +30,15 @@ public:
       : sums(sums), isGlobal(sums.address.getType().isInteger(64)),
         base(region * record::kSumsWords) {}
 
-  /// An instruction for all threads, and one for those in which `guard` holds.
+  /// An instruction for all threads: a guard on arithmetic is not free, as the
+  /// old value has to be kept in the others.
   void add(const Twine &text) {
     body += (Twine("\n\t") + text + " // kperf").str();
   }
-  void addIf(StringRef guard, const Twine &text) {
-    add(Twine("@") + guard + " " + text);
-  }
-  /// The same for one that accesses memory: `op`, the space, the rest.
+  /// One that accesses memory, where `guard` holds: `op`, the space, the rest.
   void access(StringRef guard, StringRef op, const Twine &rest) {
-    addIf(guard, op + (isGlobal ? ".global" : ".shared") + rest);
+    add(Twine("@") + guard + " " + op + (isGlobal ? ".global" : ".shared") +
+        rest);
   }
 
   std::string word(uint32_t index) const { return "[$0+" + byte(index) + "]"; }
@@ -47,8 +46,8 @@ public:
   /// Counts in the bucket whose number is in the register `bit`.
   void countInBucket(StringRef guard) {
     StringRef at = isGlobal ? "wide" : "bit";
-    addIf(guard, isGlobal ? "mad.wide.u32 wide, bit, 4, $0;"
-                          : "mad.lo.u32 bit, bit, 4, $0;");
+    add(isGlobal ? "mad.wide.u32 wide, bit, 4, $0;"
+                 : "mad.lo.u32 bit, bit, 4, $0;");
     access(guard, "red",
            ".add.u32 [" + at + "+" + byte(record::kBucketsWord) + "], 1;");
   }
@@ -111,12 +110,11 @@ static void endExecution(LLVMBuilder &b, StorePlace sums, uint32_t region,
                          bool isUnending, Value now) {
   SumsAssembly code(sums, region);
   StringRef guard = isUnending ? "ends" : kKeeper;
-  code.add("mov.b32 open, 0;");
   code.access(kKeeper, "ld",
               ".v4.b32 {open, begin, least, most}, " +
                   code.word(record::kOpenWord) + ";");
   if (isUnending)
-    code.add("setp.ne.u32 ends, open, 0;");
+    code.add("setp.ne.and.u32 ends, open, 0, $1;");
   code.access(guard, "ld",
               ".v2.b64 {sum, squares}, " + code.word(record::kSumWord) + ";");
   // In an order in which few have to wait for the one before.
@@ -126,7 +124,7 @@ static void endExecution(LLVMBuilder &b, StorePlace sums, uint32_t region,
         "mad.wide.u32 squares, time, time, squares;", "bfind.u32 bit, bit;",
         "max.u32 most, most, time;", "max.u32 least, least, inverted;",
         "add.u64 sum, sum, wide;"})
-    code.addIf(guard, text);
+    code.add(text);
   code.access(guard, "st",
               ".v2.b32 " + code.word(record::kLeastInvertedWord) +
                   ", {least, most};");

@@ -14,7 +14,7 @@
 // is read again after that.
 // CHECK: %[[NOW:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // kperf stamp 1.0"
 // CHECK: @$1 ld.shared.v4.b32 {open, begin, least, most}, [$0+160]; // kperf
-// CHECK-SAME: setp.ne.u32 ends, open, 0; // kperf
+// CHECK-SAME: setp.ne.and.u32 ends, open, 0, $1; // kperf
 // CHECK-SAME: @ends ld.shared.v2.b64 {sum, squares}, [$0+176]; // kperf
 // CHECK-SAME: @ends red.shared.add.u32 [bit+192], 1; // kperf
 // CHECK-SAME: @ends st.shared.b32 [$0+160], 0; // kperf
@@ -70,7 +70,7 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {aggregate = 1 : i32,
 // CHECK: %[[ON:.*]] = llvm.and %{{.*}}, %arg1
 // CHECK: @$1 st.global.b32 [$0+164], $2; // kperf{{.*}}"l,b,r,~{memory}" %{{.*}}, %[[ON]],
 // CHECK: @$1 ld.global.v4.b32 {open, begin, least, most}, [$0+160]; // kperf
-// CHECK-SAME: @$1 mad.wide.u32 wide, bit, 4, $0; // kperf
+// CHECK-SAME: mad.wide.u32 wide, bit, 4, $0; // kperf
 // CHECK-SAME: @$1 red.global.add.u32 [wide+192], 1; // kperf
 // CHECK-SAME: "l,b,r,~{memory}" %{{.*}}, %[[ON]],
 module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {aggregate = 1 : i32, global = 1 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 3 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 80 : i32}, kperf.regions = [{kind = "loop", parent = -1 : i32}, {first = 0 : i32, kind = "iteration", last = 0 : i32, parent = 0 : i32, step = 2 : i32}]} {

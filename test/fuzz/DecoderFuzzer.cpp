@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <utility>
 
 using namespace kperfir::record;
 
@@ -22,12 +23,13 @@ namespace {
 constexpr uint32_t kHash = 7;
 
 /// Kernel > loop > iteration > {load, dot}, a mark with a value, a second role
-/// with a gap;/// frames are [start] [start] [start start|end start|end] [mark]
+/// with a gap; frames are [start] [start] [start start|end start|end] [mark]
 /// [end end].
-DecoderLayout makeLayout(bool ring, uint32_t words) {
+DecoderLayout makeLayout(bool ring, bool aggregate, uint32_t words) {
   DecoderLayout layout;
   layout.hash = kHash;
-  layout.ring = ring;
+  layout.ring = ring && !aggregate;
+  layout.aggregate = aggregate;
   layout.totalWarps = 2;
   layout.wordsPerWarp = words;
   layout.maxFrameWords = 4;
@@ -44,15 +46,21 @@ DecoderLayout makeLayout(bool ring, uint32_t words) {
                    {Edge::End, 4},   {Edge::Mark, 5},  {Edge::End, 1},
                    {Edge::End, 0},   {Edge::Start, 6}, {Edge::Gap, 7},
                    {Edge::End, 6}};
+  if (aggregate)
+    layout.wordsPerWarp =
+        kSumsWords * static_cast<uint32_t>(layout.regionKinds.size());
   return layout;
 }
+
+bool isOfSums(uint8_t choice) { return choice % 5 == 0; }
 
 /// The first byte chooses the layout, the rest is the buffer. Magic, hash and
 /// CTA id are set, or nothing behind them would ever be read.
 int decodeOne(const uint8_t *data, size_t size, bool &decoded) {
   if (size == 0)
     return 0;
-  DecoderLayout layout = makeLayout(data[0] & 1, 4 + (data[0] >> 1) % 24);
+  DecoderLayout layout =
+      makeLayout(data[0] & 1, isOfSums(data[0]), 4 + (data[0] >> 1) % 24);
   if (!layout.validate().empty())
     std::abort();
   std::vector<uint8_t> buffer(layout.ctaBytes());
@@ -105,9 +113,44 @@ uint32_t randomWord(std::mt19937 &random) {
   }
 }
 
-/// A warp that runs its frames in a likely order, then damage to some words.
+/// What decodeOne reads: its choice of a layout, and words with some damage.
+std::vector<uint8_t> damagedInput(std::mt19937 &random, uint8_t choice,
+                                  std::vector<uint32_t> words) {
+  for (uint32_t i = random() % 4; i > 0; --i)
+    words[random() % words.size()] = randomWord(random);
+  std::vector<uint8_t> input(1 + words.size() * kWordBytes);
+  input[0] = choice;
+  std::memcpy(input.data() + 1, words.data(), words.size() * kWordBytes);
+  if (random() % 8 == 0)
+    input.resize(1 + random() % input.size());
+  return input;
+}
+
+/// Sums of one execution of some regions.
+std::vector<uint8_t> randomSums(std::mt19937 &random, uint8_t choice) {
+  constexpr uint32_t kRegions = 8, kPerWarp = kRegions * kSumsWords;
+  std::vector<uint32_t> words(kCtaHeaderWords + 2 * segmentWords(kPerWarp));
+  words[kStartClockWord] = 1000;
+  words[kEndClockWord] = 3000;
+  uint32_t *header = words.data() + kCtaHeaderWords;
+  header[kCursorWord] = kPerWarp * kWordBytes;
+  for (uint32_t region = 0; region < kRegions; region += 1 + random() % 2) {
+    uint32_t *sums = header + kSegmentHeaderWords + region * kSumsWords;
+    uint32_t power = random() % 11;
+    uint32_t cycles = 1u << power;
+    sums[kLeastInvertedWord] = ~cycles;
+    sums[kMostWord] = sums[kSumWord] = cycles;
+    sums[kSquaresWord] = cycles * cycles;
+    sums[kBucketsWord + power] = 1;
+  }
+  return damagedInput(random, choice, std::move(words));
+}
+
+/// A warp that runs its frames in a likely order.
 std::vector<uint8_t> randomInput(std::mt19937 &random) {
   uint8_t choice = static_cast<uint8_t>(random());
+  if (isOfSums(choice))
+    return randomSums(random, choice);
   uint32_t perWarp = 4 + (choice >> 1) % 24;
   std::vector<uint32_t> words(kCtaHeaderWords + 2 * segmentWords(perWarp));
   words[kStartClockWord] = 1000;
@@ -137,14 +180,7 @@ std::vector<uint8_t> randomInput(std::mt19937 &random) {
     header[kCursorWord] = 4 * at;
     header[kRecordsWord] = stamps;
   }
-  for (uint32_t i = random() % 4; i > 0; --i)
-    words[random() % words.size()] = randomWord(random);
-  std::vector<uint8_t> input(1 + words.size() * kWordBytes);
-  input[0] = choice;
-  std::memcpy(input.data() + 1, words.data(), words.size() * kWordBytes);
-  if (random() % 8 == 0)
-    input.resize(1 + random() % input.size());
-  return input;
+  return damagedInput(random, choice, std::move(words));
 }
 
 } // namespace
