@@ -1,6 +1,7 @@
 //===- module.cpp - The Python module kperfir._native ---------------------===//
 //
-// Names the submodules; what is in them belongs to record.cpp, simt.cpp and trace.cpp.
+// Names the submodules; what is in them belongs to record.cpp, simt.cpp and
+// trace.cpp.
 //
 //===----------------------------------------------------------------------===//
 

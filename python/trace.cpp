@@ -38,7 +38,8 @@ void require(bool fits, const char *what) {
 
 Field toField(const FieldTuple &tuple, size_t rows) {
   const auto &[kind, literal, values, present, inside] = tuple;
-  require(kind >= 0 && kind <= int(FieldKind::Message), "no such kind of field");
+  require(kind >= 0 && kind <= int(FieldKind::Message),
+          "no such kind of field");
   require(literal.size() <= Field::kLiteral, "a literal is too long");
   require(!values || values->size() == rows, "values of another length");
   require(!present || present->size() == rows, "presence of another length");
@@ -121,8 +122,8 @@ Column newColumn(size_t rows) {
   return Column(memory, {rows}, free);
 }
 
-std::optional<std::tuple<Column, Column>>
-walk(const Array<int64_t> &parents, const Array<int64_t> &depths) {
+std::optional<std::tuple<Column, Column>> walk(const Array<int64_t> &parents,
+                                               const Array<int64_t> &depths) {
   size_t rows = parents.size();
   require(depths.size() == rows, "depths of another length");
   Column begins = newColumn(rows), ends = newColumn(rows);

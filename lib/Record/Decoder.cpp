@@ -252,9 +252,9 @@ const Event *BufferDecoder::replayStamp(const Segment &segment, uint32_t stamp,
   return nullptr;
 }
 
-std::optional<DecodeError>
-BufferDecoder::contradiction(const Segment &segment, uint32_t word,
-                             Event event) const {
+std::optional<DecodeError> BufferDecoder::contradiction(const Segment &segment,
+                                                        uint32_t word,
+                                                        Event event) const {
   const char *edge = event.edge == Edge::End ? "end" : "start";
   return segment.error(
       word, std::string(edge) + " of region " + std::to_string(event.region),

@@ -27,8 +27,8 @@ static uint8_t *writeLength(uint8_t *begin, uint8_t *end) {
     return end;
   }
   std::array<uint8_t, kMostVarintBytes> bytes;
-  auto size = static_cast<size_t>(writeVarint(length, bytes.data()) -
-                                  bytes.data());
+  auto size =
+      static_cast<size_t>(writeVarint(length, bytes.data()) - bytes.data());
   std::memmove(begin - 1 + size, begin, length);
   std::memcpy(begin - 1, bytes.data(), size);
   return end + size - 1;
