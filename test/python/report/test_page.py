@@ -136,7 +136,10 @@ def test_flows_lead_from_issue_to_wait(open_page: Open, real_capture: Path) -> N
     flows = timeline.flows
     flow = flows[(flows["from_warp"] == 0) & (flows["cta"] == 0)].iloc[0]
     issue, wait = spans.iloc[int(flow["from_span"])], spans.iloc[int(flow["to_span"])]
-    opened.press("]", "ArrowDown", "ArrowDown", "ArrowDown")  # CTA, kernel, prologue, its first copy.
+    row = int(flow["from_span"])
+    before = int((spans["parent"].iloc[:row] == issue["parent"]).sum())
+    # CTA, kernel, prologue, what is first in it, and on to its first copy.
+    opened.press("]", "ArrowDown", "ArrowDown", "ArrowDown", *["]"] * before)
     assert opened.page.inner_text("#details b") == issue["name"]
     opened.page.click("#details button")
     assert opened.page.inner_text("#details b") == wait["name"]
