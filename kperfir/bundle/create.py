@@ -167,7 +167,7 @@ class _Writer:
             content = binary.asm[extension]
             files[extension] = f"code/{identity}.{extension}"
             (self._folder / files[extension]).write_bytes(content if isinstance(content, bytes) else content.encode())
-        about, kernel = binary.metadata, describe_kernel(binary.src, binary.metadata)
+        about, kernel = binary.metadata, describe_kernel(binary)
         return Variant(
             id=identity, kind=kind, arch=arch, entry=about.name, threads=32 * about.num_warps,
             shared_bytes=about.shared, cluster=about.num_ctas, cooperative=bool(about.launch_cooperative_grid),

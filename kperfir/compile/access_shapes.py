@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kperfir.compile.custom_passes import run_passes
-from kperfir.compile.pointers import Form, Values, element_bytes
+from kperfir.compile.pointers import Form, Term, Values, element_bytes
 from kperfir.compile.shared_places import NoPlaces, Places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # The kind of region that is put around each, and the memory that it goes to.
 OPERATIONS = {
@@ -61,6 +64,33 @@ class Found:
     masked: bool = False
     copies: int = 1  # Of the warps that hold the same elements, one stores them.
     why: str = ""
+
+
+def to_text(accesses: Sequence[Found]) -> str:
+    """The accesses as JSON, which Triton stores beside the kernel."""
+    rows = []
+    for found in accesses:
+        bases, form = found.bases, found.form
+        terms = [[d, t.step, t.run, t.multiple, t.apart] for d, t in form.terms.items()] if form else []
+        rows.append([
+            found.op, found.stamp, found.element_bytes, bases and [bases.registers, bases.lanes, bases.warps],
+            found.offsets, form and [terms, form.multiple, form.constant], found.masked, found.copies, found.why,
+        ])  # fmt: skip
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def from_text(text: str) -> list[Found]:
+    """The accesses that `to_text` has written."""
+    accesses = []
+    for op, stamp, size, bases, offsets, form, *rest in _tuples(json.loads(text)):
+        terms, *others = form or ((),)
+        known = Form({dimension: Term(*term) for dimension, *term in terms}, *others) if form else None
+        accesses.append(Found(op, stamp, size, Bases(*bases) if bases else None, offsets, known, *rest))
+    return accesses
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
 
 
 class Unknown(Exception):

@@ -1,7 +1,7 @@
 """How each timed access of a kernel meets memory, predicted from its linear layout: bank conflicts and coalescing.
 
     found = find_accesses(module)  # at the end of the ttgir stage, records in place
-    text = predict(found, layout, ptx)  # JSON, docs/contracts.md, section 3
+    facts = predict(found, layout, ptx)  # docs/contracts.md, section 3
 
 Three parts of the compiler are asked: layouts and pointers (`access_shapes`) say which bytes a lane accesses, and the
 PTX in what instructions it does. Where one of them does not know, or they do not fit together, the access is there and
@@ -11,7 +11,6 @@ says why there is no prediction: nothing is guessed.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from dataclasses import dataclass
@@ -60,8 +59,8 @@ class Code:
         return "matrix" in self.opcode
 
 
-def predict(found: Sequence[Found], layout_text: str, ptx: str) -> str:
-    """What each access costs, as JSON.
+def predict(found: Sequence[Found], layout_text: str, ptx: str) -> dict[str, Any]:
+    """What each access costs, as plain values. Takes its time, so it is asked of kernels that are recorded.
 
     Args:
         found: As `find_accesses` gives them.
@@ -76,7 +75,7 @@ def predict(found: Sequence[Found], layout_text: str, ptx: str) -> str:
             by_region.setdefault(region, []).append(access)
     codes = _codes(layout, ptx, by_region)
     rows = [row for region, accesses in by_region.items() for row in _rows(region, accesses, codes.get(region, ()))]
-    return json.dumps({"version": ACCESSES_VERSION, "accesses": rows}, separators=(",", ":"))
+    return {"version": ACCESSES_VERSION, "accesses": rows}
 
 
 def _region_at(layout: BufferLayout, access: Found) -> int | None:

@@ -21,8 +21,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kperfir.compile.access_shapes import find_accesses
-from kperfir.compile.accesses import predict
+from kperfir.compile.access_shapes import find_accesses, to_text
 from kperfir.compile.attempt import attempt, parse_module
 from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
@@ -273,6 +272,7 @@ class Compilation:
 
         self._module, failure = attempt(lambda: instrument(module, self.hook.pipelines.ttgir, self.custom))
         if failure is None:
+            # Without predictions a kernel is as good as with them.
             self._accesses = attempt(lambda: find_accesses(module))[0] or []
             return module
         return self._give_up(failure, module)
@@ -291,9 +291,7 @@ class Compilation:
             products, trial = tried
             metadata.update(trial)
             if self._accesses and "ptx" in products:
-                # Without predictions a kernel is as good as with them.
-                text, _ = attempt(lambda: predict(self._accesses, metadata[LAYOUT_KEY], products["ptx"]))
-                metadata[ACCESSES_KEY] = text or ""
+                metadata[ACCESSES_KEY] = to_text(self._accesses)
             self._products = products
             run_passes(module, "kperf-keep-module{action=forget}")
             return products["llir"]

@@ -158,7 +158,7 @@ class LaunchCapture:
     ) -> None:  # fmt: skip
         kernel = self._kernels.get(compiled)
         if kernel is None:
-            kernel = self._kernels[compiled] = describe_kernel(compiled.src, compiled.metadata)
+            kernel = self._kernels[compiled] = describe_kernel(compiled)
         launch = functools.partial(run, grid_x, grid_y, grid_z, stream, *rest)
         if self._benchmarks.active:
             self._launch_unrecorded(kernel, launch)
@@ -207,8 +207,9 @@ class LaunchCapture:
         sink.accept(RawLaunch(kernel, grid, place[3], room, records, device.describe(), timing), ticket)
 
 
-def describe_kernel(source: Any, metadata: Any) -> Kernel:
-    """Return what a capture says about a kernel."""
+def describe_kernel(compiled: Any) -> Kernel:
+    """Return what a capture says about a kernel that Triton has compiled."""
+    source, metadata = compiled.src, compiled.metadata
     target = metadata.target
     facts: dict[str, Any] = {
         "hash": metadata.hash,
@@ -233,11 +234,23 @@ def describe_kernel(source: Any, metadata: Any) -> Kernel:
     reason = getattr(metadata, REASON_KEY, "")
     if reason:
         facts["not_instrumented"] = reason
-    accesses = getattr(metadata, ACCESSES_KEY, "")
-    if accesses:
-        facts["accesses"] = json.loads(accesses)
     layout = getattr(metadata, LAYOUT_KEY, None)
+    if accesses := _predicted(compiled, layout, getattr(metadata, ACCESSES_KEY, "")):
+        facts["accesses"] = accesses
     return Kernel(metadata.name, layout if isinstance(layout, str) else "", facts)
+
+
+def _predicted(compiled: Any, layout: Any, accesses: str) -> dict[str, Any] | None:
+    """Return what is predicted of the accesses of a kernel; without it a kernel is as good as with it."""
+    if not (layout and accesses):
+        return None
+    from kperfir.compile.access_shapes import from_text
+    from kperfir.compile.accesses import predict
+
+    try:
+        return predict(from_text(accesses), layout, compiled.asm["ptx"])
+    except Exception:  # Assembly that another tool has changed.
+        return None
 
 
 def active_profile_device() -> ProfileDevice:

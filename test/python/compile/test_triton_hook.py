@@ -109,7 +109,7 @@ def layout_and_file(source: Any) -> tuple[bool, str]:
     from kperfir.runtime.launch import describe_kernel
 
     compiled = triton.compile(source, target=SM_80)
-    return bool(layout_of(compiled)), describe_kernel(compiled.src, compiled.metadata).facts["file"]
+    return bool(layout_of(compiled)), describe_kernel(compiled).facts["file"]
 
 
 @pytest.mark.parametrize("line_info", [True, False])
