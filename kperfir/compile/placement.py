@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
 
+from kperfir.code import cubin
 from kperfir.code.residency import occupancy
 
 if TYPE_CHECKING:
@@ -41,18 +42,15 @@ def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout:
 
     if holds(with_records, 1) == holds(without, 1):
         return False  # Whatever the registers.
-    registers = _registers(products, str(metadata["name"]))
+    registers = _registers(products)
     return holds(with_records, registers) < holds(without, registers)
 
 
-def _registers(products: Mapping[str, Any], kernel: str) -> int:
+def _registers(products: Mapping[str, Any]) -> int:
     """Per thread: as ptxas says, or an estimate where it did not run."""
     binary = products.get("cubin", b"")
     if isinstance(binary, bytes) and binary.startswith(_ELF):
-        from kperfir.audit.builds import resource_usage
-        from kperfir.audit.resources import read_usage
-
-        return read_usage(resource_usage(binary, kernel))[0]
+        return cubin.registers(binary) or 1
     from kperfir._native import simt
 
     return int(simt.Module(products["ptx"]).registers)

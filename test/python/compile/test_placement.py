@@ -38,13 +38,13 @@ def layout(**fields: Any) -> str:
 def test_ctas_are_lost_where_shared_memory_is_what_bounds_them(
     own: int, registers: int, monkeypatch: pytest.MonkeyPatch, *, loses: bool
 ) -> None:
-    monkeypatch.setattr(placement, "_registers", lambda products, kernel: registers)
+    monkeypatch.setattr(placement, "_registers", lambda products: registers)
     assert placement.loses_ctas({}, {"shared": own + OURS, "name": "k"}, layout()) == loses
 
 
 @pytest.mark.parametrize("fields", [{"target": "hip:gfx942"}, {"target": "cuda:75"}, {"buffer": "global"}])
 def test_nothing_is_asked_where_nothing_can_be_gained(fields: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(products: Mapping[str, Any], kernel: str) -> int:
+    def never(products: Mapping[str, Any]) -> int:
         raise AssertionError
 
     monkeypatch.setattr(placement, "_registers", never)
@@ -53,4 +53,4 @@ def test_nothing_is_asked_where_nothing_can_be_gained(fields: dict[str, str], mo
 
 def test_registers_of_ptx_are_an_estimate() -> None:
     ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
-    assert 0 < placement._registers({"ptx": ptx, "cubin": b""}, "k") < 64
+    assert 0 < placement._registers({"ptx": ptx, "cubin": b""}) < 64
