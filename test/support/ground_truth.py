@@ -127,6 +127,9 @@ def check_enclosure(run: ProfiledRun, *, merged_code: bool = False, without: Col
     kinds = np.full(len(texts), "", dtype=object)
     for kind, pattern in INSTRUCTIONS.items():
         kinds[[index for index, text in enumerate(texts) if pattern.search(text)]] = kind
+    source = run.compiled.asm["ptx"].splitlines()
+    # Records that go to global memory are no stores of the kernel's.
+    kinds[["// kperf" in source[line - 1] for line in module.ptx_lines]] = ""
     events = pd.DataFrame({name: log[name] for name in ("cta", "warp", "pc", "issue")})
     events = events.assign(kind=kinds[events["pc"]], line=lines[events["pc"]])
     events = events[events["kind"] != ""]
