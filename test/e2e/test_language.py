@@ -233,6 +233,7 @@ def test_scopes_follow_what_the_pipeliner_makes_of_them(tmp_path: Path) -> None:
     assert "dot" in set(children["kind"])
     assert set(spans.loc[spans["parent"].isin(one.index[fetches]), "kind"]) <= {
         "async_copy",
+        "compute",
         "local_load",
         "async_wait",
     }
