@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kperfir import load
-from kperfir.analysis.regions import kernel_cycles_of, region_statistics
+from kperfir.analysis.regions import region_statistics
 from kperfir.report.colours import COLOURS
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _round_step(rough: float) -> int:
 
 def _legend_entries(timeline: Timeline, kernel: str) -> list[tuple[str, str]]:
     """Colour and text per kind, by share of the CTAs' time, over the whole capture of the kernel."""
-    statistics = region_statistics(timeline.spans, kernel_cycles_of(timeline.summary()), "kind")
+    statistics = region_statistics(timeline.spans, timeline.kernel_cycles, "kind")
     kinds = statistics[statistics["kernel"] == kernel].sort_values("self_share", ascending=False)
     entries = [
         (COLOURS[kind], f"{kind}  {100 * share:.0f} %")

@@ -8,7 +8,7 @@
 
 // NUMBER: error: kperf-plan-buffer: buffer-bytes is 'lots', expected a whole number of at least 0
 // CHOICE: error: kperf-plan-buffer: strategy is 'all', expected one of saturate, ring
-// UNKNOWN: error: kperf-plan-buffer: unknown option 'bytes', expected one of buffer-bytes, strategy,
+// UNKNOWN: error: kperf-plan-buffer: unknown option 'bytes', expected one of buffer-bytes, words-per-warp,
 // NONE: error: kperf-verify-balance: unknown option 'fast', expected none
 // MINIMUM: error: kperf-plan-buffer: sample-ctas is '0', expected a whole number of at least 1
 // SYNTAX: a pass pipeline cannot be read

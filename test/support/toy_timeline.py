@@ -52,6 +52,7 @@ class ToyTimeline:
     metadata: dict[str, object]
     notes: list[str] = field(default_factory=list)
     placement: None = None
+    has_only_sums: bool = False
 
     @property
     def flows(self) -> pd.DataFrame:
