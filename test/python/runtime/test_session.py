@@ -486,10 +486,12 @@ def test_process_session_reports_at_the_end(profile: Any, options: Any, capsys: 
     session.start_process_session(replace(options, out="all.kpf"))
     running = session._runtime.current()
     assert running is not None
-    launch()
-    session._end_process_session(running)
-    session._runtime.pop(running)
-    atexit.unregister(session._end_process_session)
+    try:
+        launch()
+        session._end_process_session(running, explicit=False)
+    finally:  # Else all tests behind this one would be recorded.
+        session._runtime.pop(running)
+        atexit.unregister(session._end_process_session)
     line = capsys.readouterr().err
     assert line.startswith("kperfir: 1 launch of 1 kernel in ")
     assert "all.kpf (simulated time)" in line
