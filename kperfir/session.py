@@ -232,17 +232,13 @@ def _warn_if_interpreted() -> None:
 _runtime = _Runtime()
 
 
-def start_process_session(options: Options, *, explicit: bool = False) -> None:
-    """Profile everything until the process ends, and then say on stderr where it is.
-
-    Args:
-        options: Settings.
-        explicit: Say it where no kernel was launched, too: somebody expects one.
-    """
+def start_process_session(options: Options) -> Recorder:
+    """Profile everything until the process ends, and then say on stderr where it is."""
     session = Recorder(options, _runtime.names)
     session.prepare()
     _runtime.push(session)
-    atexit.register(_end_process_session, session, explicit=explicit)
+    atexit.register(_end_process_session, session)
+    return session
 
 
 def hold_device(options: Options) -> None:
@@ -255,12 +251,13 @@ def release_device() -> None:
     _runtime.release_device()
 
 
-def _end_process_session(session: Recorder, *, explicit: bool) -> None:
+def _end_process_session(session: Recorder) -> None:
     try:
         summary = session.close()
     except KPerfError as error:
         print(f"kperfir: {error}", file=sys.stderr)
         return
     # A process that launched nothing, such as a helper of multiprocessing, has nothing to say.
-    if not session.options.quiet and (explicit or summary.path or summary.skipped or summary.unmatched):
+    something = session.expects_launches or summary.path or summary.skipped or summary.unmatched
+    if something and not session.options.quiet:
         print(f"kperfir: {summary}", file=sys.stderr)

@@ -128,10 +128,14 @@ class Recorder:
     Args:
         options: Bounds, and which kernels are to be recorded.
         names: The names of the process's other files.
+
+    Attributes:
+        expects_launches: Somebody wants to know where there were none.
     """
 
     def __init__(self, options: Options, names: FileNames) -> None:
         self.options = options
+        self.expects_launches = False
         self._names = names
         self._child = is_descendant()
         self._folder = Path.cwd()  # The program may change directory before its first launch.

@@ -48,8 +48,10 @@ def run_script(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = Fal
     if cuda_as_cpu:
         options = _on_simt_device(options)
     _hand_down(options)
-    session.start_process_session(options, explicit=True)
-    return _run(argv, options, cuda_as_cpu=cuda_as_cpu)
+    recorder = session.start_process_session(options)
+    code = _run(argv, options, cuda_as_cpu=cuda_as_cpu)
+    recorder.expects_launches = not code  # A script that failed has said enough.
+    return code
 
 
 def run_unprofiled(argv: Sequence[str], options: Options, *, cuda_as_cpu: bool = False) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ from kperfir.runtime.run import run_script
 def started(monkeypatch: pytest.MonkeyPatch) -> list[config.Options]:
     """Options of the sessions that were started; none is really started."""
     options: list[config.Options] = []
-    monkeypatch.setattr(session, "start_process_session", lambda settings, *, explicit: options.append(settings))
+
+    def start(settings: config.Options) -> SimpleNamespace:
+        options.append(settings)
+        return SimpleNamespace()
+
+    monkeypatch.setattr(session, "start_process_session", start)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     return options
 

@@ -488,7 +488,7 @@ def test_process_session_reports_at_the_end(profile: Any, options: Any, capsys: 
     assert running is not None
     try:
         launch()
-        session._end_process_session(running, explicit=False)
+        session._end_process_session(running)
     finally:  # Else all tests behind this one would be recorded.
         session._runtime.pop(running)
         atexit.unregister(session._end_process_session)
