@@ -20,7 +20,7 @@ _ELF = b"\x7fELF"
 
 
 def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout: str) -> bool:
-    """Whether an SM holds fewer CTAs of the kernel than if its records were elsewhere.
+    """Whether an SM holds fewer CTAs of the kernel than if its records were elsewhere; False where that is not known.
 
     Args:
         products: Of the stages of Triton's compilation, by name.
@@ -43,14 +43,17 @@ def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout:
     if holds(with_records, 1) == holds(without, 1):
         return False  # Whatever the registers.
     registers = _registers(products)
-    return holds(with_records, registers) < holds(without, registers)
+    return registers is not None and holds(with_records, registers) < holds(without, registers)
 
 
-def _registers(products: Mapping[str, Any]) -> int:
-    """Per thread: as ptxas says, or an estimate where it did not run."""
+def _registers(products: Mapping[str, Any]) -> int | None:
+    """Per thread: as ptxas says, or the SIMT device's estimate where it did not run; None if neither knows."""
     binary = products.get("cubin", b"")
     if isinstance(binary, bytes) and binary.startswith(_ELF):
-        return cubin.registers(binary) or 1
+        return cubin.registers(binary)
     from kperfir._native import simt
 
-    return int(simt.Module(products["ptx"]).registers)
+    try:
+        return int(simt.Module(products["ptx"]).registers)
+    except simt.Error:  # The device has not all instructions of every target.
+        return None

@@ -69,7 +69,8 @@ def table(timeline: Timeline, name: str) -> pd.DataFrame:
 def test_every_analysis_has_rows_of_the_kernel(attentions: dict[int, Timeline]) -> None:
     for name in ANALYSES:
         rows = table(attentions[1], name)
-        assert set(rows["kernel"]) == {"g_attention"}, name
+        # Its roles wait for mbarriers; no flag is polled, which is what communication is about.
+        assert set(rows["kernel"]) == (set() if name == "communication" else {"g_attention"}), name
 
 
 def test_models_are_within_an_eighth_of_what_is_seen(

@@ -54,3 +54,15 @@ def test_nothing_is_asked_where_nothing_can_be_gained(fields: dict[str, str], mo
 def test_registers_of_ptx_are_an_estimate() -> None:
     ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
     assert 0 < placement._registers({"ptx": ptx, "cubin": b""}) < 64
+
+
+def test_where_registers_are_not_known_records_stay() -> None:
+    """The SIMT device does not know all that other targets' PTX has."""
+    ptx = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k() { tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64; ret; }
+"""
+    assert placement._registers({"ptx": ptx, "cubin": b""}) is None
+    metadata = {"shared": 32768 + OURS, "name": "k"}
+    assert not placement.loses_ctas({"ptx": ptx, "cubin": b""}, metadata, layout(target="cuda:100"))
