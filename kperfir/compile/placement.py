@@ -6,12 +6,14 @@ Registers decide that as well as shared memory, so it is asked of a kernel that 
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
 
 from kperfir.code import cubin
 from kperfir.code.residency import occupancy
+from kperfir.errors import DeviceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,18 +44,23 @@ def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout:
 
     if holds(with_records, 1) == holds(without, 1):
         return False  # Whatever the registers.
-    registers = _registers(products)
+    registers = _registers(products, str(metadata["name"]))
     return registers is not None and holds(with_records, registers) < holds(without, registers)
 
 
-def _registers(products: Mapping[str, Any]) -> int | None:
-    """Per thread: as ptxas says, or the SIMT device's estimate where it did not run; None if neither knows."""
+def _registers(products: Mapping[str, Any], kernel: str) -> int | None:
+    """Per thread: as ptxas says, or where it did not run, as the SIMT device does if it is to run the kernel.
+
+    None if neither is there, or the device does not know all instructions of the target.
+    """
     binary = products.get("cubin", b"")
     if isinstance(binary, bytes) and binary.startswith(_ELF):
         return cubin.registers(binary)
-    from kperfir._native import simt
-
+    simt = sys.modules.get("kperfir.runtime.simt")  # Without it there is no device, nor a reason to load one.
+    device = simt and simt.active_simt_driver()
+    if not device or not isinstance(binary, bytes) or not binary:
+        return None
     try:
-        return int(simt.Module(products["ptx"]).registers)
-    except simt.Error:  # The device has not all instructions of every target.
+        return int(device.load(kernel, binary).module.registers)  # It keeps what it has read for the launch.
+    except DeviceError:
         return None

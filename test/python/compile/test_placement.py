@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kperfir.compile import placement
+from kperfir.config import resolve
+from kperfir.session import hold_device, release_device
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,31 +40,30 @@ def layout(**fields: Any) -> str:
 def test_ctas_are_lost_where_shared_memory_is_what_bounds_them(
     own: int, registers: int, monkeypatch: pytest.MonkeyPatch, *, loses: bool
 ) -> None:
-    monkeypatch.setattr(placement, "_registers", lambda products: registers)
+    monkeypatch.setattr(placement, "_registers", lambda products, kernel: registers)
     assert placement.loses_ctas({}, {"shared": own + OURS, "name": "k"}, layout()) == loses
 
 
 @pytest.mark.parametrize("fields", [{"target": "hip:gfx942"}, {"target": "cuda:75"}, {"buffer": "global"}])
 def test_nothing_is_asked_where_nothing_can_be_gained(fields: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(products: Mapping[str, Any]) -> int:
+    def never(products: Mapping[str, Any], kernel: str) -> int:
         raise AssertionError
 
     monkeypatch.setattr(placement, "_registers", never)
     assert not placement.loses_ctas({}, {"shared": 32768 + OURS, "name": "k"}, layout(**fields))
 
 
-def test_registers_of_ptx_are_an_estimate() -> None:
-    ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
-    assert 0 < placement._registers({"ptx": ptx, "cubin": b""}) < 64
+PTX = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
+UNKNOWN_PTX = PTX.replace(b"ret;", b"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64; ret;")
 
 
-def test_where_registers_are_not_known_records_stay() -> None:
-    """The SIMT device does not know all that other targets' PTX has."""
-    ptx = """.version 8.6
-.target sm_100a
-.address_size 64
-.visible .entry k() { tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64; ret; }
-"""
-    assert placement._registers({"ptx": ptx, "cubin": b""}) is None
-    metadata = {"shared": 32768 + OURS, "name": "k"}
-    assert not placement.loses_ctas({"ptx": ptx, "cubin": b""}, metadata, layout(target="cuda:100"))
+def test_registers_are_what_the_device_says_that_is_to_run_the_kernel() -> None:
+    assert placement._registers({"cubin": PTX}, "k") is None, "nothing is to run it"
+    hold_device(resolve({}, device="simt"))
+    try:
+        assert 0 < (placement._registers({"cubin": PTX}, "k") or 0) < 64
+        # A target that the device does not know: records stay.
+        assert placement._registers({"cubin": UNKNOWN_PTX}, "k") is None
+        assert not placement.loses_ctas({"cubin": UNKNOWN_PTX}, {"shared": 32768 + OURS, "name": "k"}, layout())
+    finally:
+        release_device()
