@@ -118,8 +118,8 @@ def number(*columns: NDArray[Any]) -> Groups:
             key, extent = _dense(key, extent)
         # Bytes count: the fewer there are, the faster ten million rows are gone through.
         extent *= high - low + 1
-        size = np.min_scalar_type(-extent)
-        key = key.astype(size) * size.type(high - low + 1) + (column.astype(size) - size.type(low))
+        size = np.min_scalar_type(-extent - 1)  # Signed, and wide enough for the extent itself.
+        key = key.astype(size) * size.type(high - low + 1) + (column.astype(np.int64) - low).astype(size)
     return Groups(*_dense(key, extent))
 
 

@@ -40,7 +40,7 @@ def region_statistics(spans: pd.DataFrame, kernel_cycles: Mapping[str, float], b
         outermost span), ``count``, ``incomplete`` (of count),
         ``total_cycles``, ``self_cycles``, ``wait_cycles`` (of the total, see `wait_time`; the rest is work),
         ``mean_cycles``, ``p50_cycles``, ``p95_cycles``, ``max_cycles``, ``mean_ns``, ``share``, ``self_share`` and
-        ``wait_share`` (1.0 is all warps all the time), ``warp_spread`` (see `warp_spread`).
+        ``wait_share`` (1.0 is all warps all the time), ``warp_spread`` (see `grouped.Groups.spread`).
         By region they agree with `Timeline.summary`.
     """
     keys = list(KEYS[by])

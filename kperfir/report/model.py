@@ -108,7 +108,7 @@ def _of_spans(timeline: Timeline, request: Request, names: Sequence[str]) -> _Ta
     from kperfir.analysis.occupancy import sm_occupancy
     from kperfir.analysis.regions import region_statistics
     from kperfir.analysis.wait_time import LEVELS, rolled_up, wait_of_warps
-    from kperfir.analysis.warp_spread import warp_lag
+    from kperfir.analysis.warp_lag import warp_lag
 
     spans = timeline.spans
     statistics = region_statistics(spans, timeline.kernel_cycles, request.by)

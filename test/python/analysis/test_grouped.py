@@ -78,3 +78,11 @@ def test_no_rows_are_no_groups() -> None:
     groups = number(np.zeros(0, np.int64))
     assert groups.count == 0
     assert groups.sum(np.zeros(0, np.int64)).tolist() == groups.max(np.zeros(0, np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize(("low", "extent"), [(300, 3), (0, 128), (-5, 128), (1 << 20, 1 << 15), (1 << 40, 256)])
+def test_small_ranges_may_lie_anywhere(low: int, extent: int) -> None:
+    """Such as the lines of a kernel far down in its file."""
+    values = np.array([low, low + extent - 1, low, low + 1])
+    assert number(values).number[[0, 2]].tolist() == [0, 0]
+    assert number(values, values).count == 3

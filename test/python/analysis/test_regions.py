@@ -10,7 +10,7 @@ import pytest
 from kperfir.analysis.occupancy import cta_cycles, sm_occupancy
 from kperfir.analysis.regions import region_statistics
 from kperfir.analysis.self_time import self_cycles
-from kperfir.analysis.warp_spread import warp_lag
+from kperfir.analysis.warp_lag import warp_lag
 from kperfir.timeline import load
 from support.synthetic import CaptureShape, write_matmul_capture
 
