@@ -31,6 +31,7 @@ WHAT: dict[str, str] = {
     "corrupt-buffer": "a profile buffer cannot be decoded",
     "no-records": "a launch left no records",
     "no-room": "there is no memory for the records of a launch",
+    "internal": "kperfir itself has failed",
     # .kpf file
     "not-a-kpf-file": "the file is not a kperfir capture",
     "newer-format": "the capture was written by a newer kperfir",
@@ -122,6 +123,14 @@ class BundleError(KPerfError):
 
 class ExportError(KPerfError):
     """A timeline cannot be written in another format."""
+
+
+def as_ours(error: Exception, where: str) -> KPerfError:
+    """Return `error` if it is of kperfir, and else one that says of it that nobody expected it."""
+    if isinstance(error, KPerfError):
+        return error
+    text = (str(error) or "no message").splitlines()[0]
+    return CaptureError("internal", where=where, found=f"{type(error).__name__}: {text}", fix="report it")
 
 
 class KPerfWarning(UserWarning):

@@ -189,11 +189,11 @@ class _Runtime:
                 self._capture.stop_sparing_benchmarks()
             triton_hook.uninstall()
             self._compiling = None
-        if options is not None and self._capture is not None:
+        if options is not None and self._capture is not None and self._selection is not None:
             from triton import knobs
 
             plain = knobs.runtime.add_stages_inspection_hook
-            triton_hook.install(options)
+            triton_hook.install(options, self._selection.registers)
             self._capture.spare_benchmarks(plain)
             self._compiling = options
 

@@ -18,7 +18,7 @@ from kperfir.bundle.manifest import read_bundle
 from kperfir.capture.writer import CaptureWriter, LaunchInfo, ProcessInfo, writer_version
 from kperfir.errors import BundleError
 from kperfir.runtime.buffer import without_padding
-from kperfir.runtime.launch import Kernel
+from kperfir.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -40,7 +40,7 @@ from kperfir.bundle.simt import SimtBundleDevice
 from kperfir.compile import triton_hook
 from kperfir.compile.proton import proton_instrumentation
 from kperfir.errors import BundleError, KPerfWarning, warn
-from kperfir.runtime.launch import describe_kernel
+from kperfir.runtime.kernel import describe_kernel
 from kperfir.runtime.run import check_script, run_unprofiled
 
 if TYPE_CHECKING:

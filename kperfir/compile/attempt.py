@@ -71,9 +71,10 @@ class Output:
 @contextlib.contextmanager
 def hold_output() -> Iterator[Output]:
     """Hold output back and let it go afterwards, unless it was dropped. Of concurrent attempts only one does so."""
+    holds = _has_streams()  # Asked before a file can take the place of descriptor 2.
     with os.fdopen(os.memfd_create("kperfir-output"), "w+b", buffering=0) as file:
         output = Output(file)
-        if not _capturing.acquire(blocking=False):
+        if not (holds and _capturing.acquire(blocking=False)):
             yield output
             return
         sys.stderr.flush()
@@ -90,6 +91,17 @@ def hold_output() -> Iterator[Output]:
                 os.write(real, output.read_errors())
             os.close(real)
             _capturing.release()
+
+
+def _has_streams() -> bool:
+    """Tell whether there is anything to hold back: a service may have closed its output."""
+    if sys.stderr is None or sys.stdout is None or sys.stderr.closed or sys.stdout.closed:
+        return False
+    try:
+        os.fstat(2)
+    except OSError:
+        return False
+    return True
 
 
 def parse_module(text: str, context: Any) -> Any:

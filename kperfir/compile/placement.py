@@ -6,28 +6,32 @@ Registers decide that as well as shared memory, so it is asked of a kernel that 
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
 
 from kperfir.code import cubin
 from kperfir.code.residency import occupancy
-from kperfir.errors import DeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    # What a device that takes assembly knows of the kernel with this name in it: registers per thread, or None.
+    RegistersOf = Callable[[str, bytes], int | None]
 
 _ELF = b"\x7fELF"
 
 
-def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout: str) -> bool:
+def loses_ctas(
+    products: Mapping[str, Any], metadata: Mapping[str, Any], layout: str, registers_of: RegistersOf
+) -> bool:
     """Whether an SM holds fewer CTAs of the kernel than if its records were elsewhere; False where that is not known.
 
     Args:
         products: Of the stages of Triton's compilation, by name.
         metadata: Triton's, after the last stage.
         layout: JSON of the profile buffer.
+        registers_of: Asked where ptxas did not run.
     """
     fields = json.loads(layout)
     vendor, _, arch = fields["target"].partition(":")
@@ -44,23 +48,6 @@ def loses_ctas(products: Mapping[str, Any], metadata: Mapping[str, Any], layout:
 
     if holds(with_records, 1) == holds(without, 1):
         return False  # Whatever the registers.
-    registers = _registers(products, str(metadata["name"]))
-    return registers is not None and holds(with_records, registers) < holds(without, registers)
-
-
-def _registers(products: Mapping[str, Any], kernel: str) -> int | None:
-    """Per thread: as ptxas says, or where it did not run, as the SIMT device does if it is to run the kernel.
-
-    None if neither is there, or the device does not know all instructions of the target.
-    """
     binary = products.get("cubin", b"")
-    if isinstance(binary, bytes) and binary.startswith(_ELF):
-        return cubin.registers(binary)
-    simt = sys.modules.get("kperfir.runtime.simt")  # Without it there is no device, nor a reason to load one.
-    device = simt and simt.active_simt_driver()
-    if not device or not isinstance(binary, bytes) or not binary:
-        return None
-    try:
-        return int(device.load(kernel, binary).module.registers)  # It keeps what it has read for the launch.
-    except DeviceError:
-        return None
+    registers = cubin.registers(binary) if binary.startswith(_ELF) else registers_of(str(metadata["name"]), binary)
+    return registers is not None and holds(with_records, registers) < holds(without, registers)

@@ -25,6 +25,7 @@ from kperfir.compile.access_shapes import find_accesses, to_text
 from kperfir.compile.attempt import attempt, parse_module
 from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import PassWrappers, instrument, run_passes
+from kperfir.compile.metadata import ACCESSES_KEY, LAYOUT_KEY, REASON_KEY
 from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind, with_words
 from kperfir.compile.placement import loses_ctas
 from kperfir.compile.plugin import load_plugin, plugin_digest
@@ -39,25 +40,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kperfir.compile.access_shapes import Found
+    from kperfir.compile.placement import RegistersOf
     from kperfir.config import Options
 
     Wrapper = Callable[[Callable[..., None]], Callable[..., None]]
-
-LAYOUT_KEY = "kperf_layout"
-# What is predicted of its accesses to memory.
-ACCESSES_KEY = "kperf_accesses"
-# Why a kernel that was to be instrumented is not.
-REASON_KEY = "kperf_not_instrumented"
 
 _PLACING = "ttgpuir-to-llvmir"
 _POINTS = {_PLACING: "allocation", "llvmir-to-llvm": "lowering"}
 
 
-class TritonHook:
-    """Instruments what Triton compiles, from `install` to `uninstall`."""
+def _unknown(kernel: str, binary: bytes) -> None:
+    """Know no registers: only a device that takes assembly does."""
 
-    def __init__(self, options: Options) -> None:
+
+class TritonHook:
+    """Instruments what Triton compiles, from `install` to `uninstall`; see `install`."""
+
+    def __init__(self, options: Options, registers_of: RegistersOf) -> None:
         self.options = options
+        self.registers_of = registers_of
         self.pipelines = plan_pipelines(options)
         self._patches = Patches()
         self._previous: Callable[..., Any] | None = None
@@ -303,7 +304,7 @@ class Compilation:
         """What the stages from ``llir`` on make of an instrumented module, and the metadata that come with it."""
         products, trial = self._compile_placed(module, metadata, outside=False)
         may_move = self.hook.pipelines.outside and not self._had_records
-        if not (may_move and loses_ctas(products, trial, trial[LAYOUT_KEY])):
+        if not (may_move and loses_ctas(products, trial, trial[LAYOUT_KEY], self.hook.registers_of)):
             return products, trial
         run_passes(module, "kperf-keep-module{action=restore},kperf-keep-module")
         instrument(module, self.hook.pipelines.ttgir, self.custom)
@@ -363,8 +364,12 @@ _hooks: list[TritonHook] = []
 _wrapping = threading.Lock()
 
 
-def install(options: Options) -> None:
+def install(options: Options, registers_of: RegistersOf = _unknown) -> None:
     """Instrument what Triton compiles from now on.
+
+    Args:
+        options: What is recorded, of which kernels.
+        registers_of: Of the device that kernels are for, if it takes their assembly.
 
     Raises:
         PluginError: If the plugin is missing, or was not audited against this Triton.
@@ -378,7 +383,7 @@ def install(options: Options) -> None:
             found="a second install",
             fix="call uninstall() first",
         )
-    hook = TritonHook(options)
+    hook = TritonHook(options, registers_of)
     hook.install()
     _hooks.append(hook)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kperfir.runtime.device import ProfileBuffer, ProfileDevice
-    from kperfir.runtime.launch import Kernel
+    from kperfir.runtime.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)

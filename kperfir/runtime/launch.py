@@ -11,13 +11,14 @@ import json
 import math
 import sys
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kperfir.compile.source_file import source_file
 from kperfir.config import EVERY
+from kperfir.errors import as_ours, warn
 from kperfir.runtime.benchmarking import BenchmarkWatch
 from kperfir.runtime.buffer import Nothing, Pending, ProfileAllocator
+from kperfir.runtime.kernel import describe_kernel, layout_of
 from kperfir.runtime.patches import Patches
 from kperfir.runtime.room import Room
 
@@ -27,22 +28,7 @@ if TYPE_CHECKING:
     from kperfir.capture.writer import Ticket
     from kperfir.runtime.buffer import Records
     from kperfir.runtime.device import ProfileDevice
-
-# Keys of Triton's metadata that kperfir.compile.triton_hook writes.
-LAYOUT_KEY = "kperf_layout"
-ACCESSES_KEY = "kperf_accesses"
-REASON_KEY = "kperf_not_instrumented"
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A compiled kernel. `layout` is the JSON of its profile buffer, empty if it was compiled without
-    instrumentation.
-    """
-
-    name: str
-    layout: str
-    facts: dict[str, Any] = field(hash=False)
+    from kperfir.runtime.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +87,24 @@ class LaunchSink(Protocol):
         ...
 
 
+class _Launch:
+    """A launch that the program asked for, and what came of it."""
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self._run = run
+        self.made = False
+        self.error: BaseException | None = None
+
+    def __call__(self) -> None:
+        """Make it."""
+        self.made = True
+        try:
+            self._run()
+        except BaseException as error:
+            self.error = error
+            raise
+
+
 class LaunchCapture:
     """Sends every launch of the process past a sink, from `install` to `uninstall`."""
 
@@ -111,6 +115,7 @@ class LaunchCapture:
         self._allocator = ProfileAllocator()
         self._benchmarks = BenchmarkWatch()
         self._kernels: weakref.WeakKeyDictionary[Any, Kernel] = weakref.WeakKeyDictionary()
+        self._warned: set[str] = set()
 
     def install(self) -> None:
         """Change how Triton launches and how its autotuner measures."""
@@ -156,29 +161,47 @@ class LaunchCapture:
         self, sink: LaunchSink, compiled: Any, run: Callable[..., None],
         grid_x: int, grid_y: int, grid_z: int, stream: int, *rest: Any,
     ) -> None:  # fmt: skip
+        launch = _Launch(functools.partial(run, grid_x, grid_y, grid_z, stream, *rest))
+        try:
+            self._watch(sink, compiled, launch, (grid_x, grid_y, grid_z, stream))
+        except Exception as error:
+            if error is launch.error:
+                raise
+            self._note_fault(compiled, error)  # Of ours: the program gets its launch all the same.
+            if not launch.made:
+                self._launch_unrecorded(layout_of(compiled), launch)
+
+    def _note_fault(self, compiled: Any, error: Exception) -> None:
+        name = str(getattr(compiled, "name", ""))
+        if name not in self._warned:
+            self._warned.add(name)
+            warn(f"a launch of kernel {name} is not in the capture: {as_ours(error, f'kernel {name}')}")
+
+    def _watch(
+        self, sink: LaunchSink, compiled: Any, launch: _Launch, place: tuple[int, int, int, int],
+    ) -> None:  # fmt: skip
         kernel = self._kernels.get(compiled)
         if kernel is None:
             kernel = self._kernels[compiled] = describe_kernel(compiled)
-        launch = functools.partial(run, grid_x, grid_y, grid_z, stream, *rest)
         if self._benchmarks.active:
-            self._launch_unrecorded(kernel, launch)
+            self._launch_unrecorded(kernel.layout, launch)
             sink.pass_over(kernel)
         elif not kernel.layout:
             launch()
             sink.miss(kernel)
-        elif grid_x * grid_y * grid_z == 0:
+        elif math.prod(place[:3]) == 0:
             launch()
-        elif active_profile_device().is_capturing(stream):
-            self._launch_unrecorded(kernel, launch)  # Into a graph, which replays without Triton.
+        elif active_profile_device().is_capturing(place[3]):
+            self._launch_unrecorded(kernel.layout, launch)  # Into a graph, which replays without Triton.
             sink.put_into_graph(kernel)
         elif (ticket := sink.wants(kernel)) is None:
-            self._launch_unrecorded(kernel, launch)
+            self._launch_unrecorded(kernel.layout, launch)
         else:
-            self._capture(sink, ticket, kernel, launch, (grid_x, grid_y, grid_z, stream))
+            self._capture(sink, ticket, kernel, launch, place)
 
-    def _launch_unrecorded(self, kernel: Kernel, launch: Callable[[], None]) -> None:
+    def _launch_unrecorded(self, layout: str, launch: Callable[[], None]) -> None:
         """Launch, with no memory for records where the kernel would ask for some."""
-        self._allocator.expect(Nothing() if kernel.layout else None)
+        self._allocator.expect(Nothing() if layout else None)
         try:
             launch()
         finally:
@@ -188,69 +211,25 @@ class LaunchCapture:
         self, sink: LaunchSink, ticket: Ticket, kernel: Kernel, launch: Callable[[], None],
         place: tuple[int, int, int, int],
     ) -> None:  # fmt: skip
-        grid = (place[0] * int(kernel.facts["num_ctas"]), *place[1:3])
-        stride = int(kernel.facts["scratch_bytes"])
-        selection = json.loads(kernel.layout).get("ctas", EVERY)
-        room = Room.of(selection, math.prod(grid), stride, sink.launch_bytes)
-        device = active_profile_device()
-        pending = Pending(device, place[3], room, stride)
-        self._allocator.expect(pending)
         try:
-            launch()
+            grid = (place[0] * int(kernel.facts["num_ctas"]), *place[1:3])
+            stride = int(kernel.facts["scratch_bytes"])
+            selection = json.loads(kernel.layout).get("ctas", EVERY)
+            room = Room.of(selection, math.prod(grid), stride, sink.launch_bytes)
+            device = active_profile_device()
+            pending = Pending(device, place[3], room, stride)
+            self._allocator.expect(pending)
+            try:
+                launch()
+            finally:
+                self._allocator.expect(None)
+            timing = device.describe_last_launch()
+            records = pending.begin_read(kernel, timing.get("untimed_ctas"))
+            complete = RawLaunch(kernel, grid, place[3], room, records, device.describe(), timing)
         except BaseException as error:
             sink.fail(kernel, error, ticket)
             raise
-        finally:
-            self._allocator.expect(None)
-        timing = device.describe_last_launch()
-        records = pending.begin_read(kernel, timing.get("untimed_ctas"))
-        sink.accept(RawLaunch(kernel, grid, place[3], room, records, device.describe(), timing), ticket)
-
-
-def describe_kernel(compiled: Any) -> Kernel:
-    """Return what a capture says about a kernel that Triton has compiled."""
-    source, metadata = compiled.src, compiled.metadata
-    target = metadata.target
-    facts: dict[str, Any] = {
-        "hash": metadata.hash,
-        "target": f"{target.backend}:{target.arch}",
-        "num_warps": metadata.num_warps,
-        "num_ctas": metadata.num_ctas,
-        "num_stages": getattr(metadata, "num_stages", None),
-        "shared_bytes": metadata.shared,
-        "scratch_bytes": metadata.profile_scratch_size,
-        "scratch_align": metadata.profile_scratch_align,
-        "signature": {str(name): _plain(kind) for name, kind in source.signature.items()},
-    }
-    if file := source_file(source):
-        facts["file"] = file
-    function = getattr(source, "fn", None)
-    if function is not None:
-        facts["line"] = function.starting_line_number
-        names = function.arg_names
-        facts["constants"] = {
-            ".".join([names[path[0]], *map(str, path[1:])]): _plain(value) for path, value in source.constants.items()
-        }
-    reason = getattr(metadata, REASON_KEY, "")
-    if reason:
-        facts["not_instrumented"] = reason
-    layout = getattr(metadata, LAYOUT_KEY, None)
-    if accesses := _predicted(compiled, layout, getattr(metadata, ACCESSES_KEY, "")):
-        facts["accesses"] = accesses
-    return Kernel(metadata.name, layout if isinstance(layout, str) else "", facts)
-
-
-def _predicted(compiled: Any, layout: Any, accesses: str) -> dict[str, Any] | None:
-    """Return what is predicted of the accesses of a kernel; without it a kernel is as good as with it."""
-    if not (layout and accesses):
-        return None
-    from kperfir.compile.access_shapes import from_text
-    from kperfir.compile.accesses import predict
-
-    try:
-        return predict(from_text(accesses), layout, compiled.asm["ptx"])
-    except Exception:  # Assembly that another tool has changed.
-        return None
+        sink.accept(complete, ticket)
 
 
 def active_profile_device() -> ProfileDevice:
@@ -266,12 +245,6 @@ def profile_device_of(driver: Any) -> ProfileDevice:
 
         device = TorchDevice(driver)
     return device
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else str(value)
 
 
 def _active_driver() -> Any:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from kperfir.compile.refusal import announce
 from kperfir.config import OWNER_VARIABLE
-from kperfir.errors import CaptureError, DeviceError, KPerfError, warn
+from kperfir.errors import CaptureError, DeviceError, KPerfError, as_ours, warn
 from kperfir.runtime.drain import Drain
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from kperfir.capture.writer import CaptureWriter, Ticket
     from kperfir.config import Options
-    from kperfir.runtime.launch import Kernel, RawLaunch
+    from kperfir.runtime.kernel import Kernel
+    from kperfir.runtime.launch import RawLaunch
 
 # Why a launch that was recorded is not in the file, where the writer has no bound to name.
 AUTOTUNING = "autotune"
@@ -250,8 +251,8 @@ class Recorder:
     def _take(self, launch: RawLaunch, ticket: Ticket) -> None:
         try:
             self._write(launch, launch.records.read(), ticket)
-        except KPerfError as error:  # The program's own result is there: a fault of ours must not take it away.
-            self.fail(launch.kernel, error, ticket)
+        except Exception as error:  # The program's own result is there: a fault of ours must not take it away.
+            self.fail(launch.kernel, as_ours(error, f"the records of kernel {launch.kernel.name}"), ticket)
 
     def _write(self, launch: RawLaunch, data: NDArray[np.uint8], ticket: Ticket) -> None:
         from kperfir.capture.writer import LaunchInfo

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kperfir.errors import UsageError
+from kperfir.errors import DeviceError, UsageError
 from kperfir.runtime import simulated_time
 from kperfir.runtime.arrays import is_numpy_array, simt_array
 from kperfir.runtime.chip import load_chip
@@ -51,6 +51,19 @@ class Selection:
     def device(self) -> str:
         """The setting this selection was made for."""
         return self._options.device
+
+    def registers(self, kernel: str, binary: bytes) -> int | None:
+        """Return registers per thread of the kernel with this name in `binary`, as far as the SIMT device knows them.
+
+        It keeps what it reads for the launch.
+        """
+        driver = active_simt_driver()
+        if driver is None or not binary:
+            return None
+        try:
+            return int(driver.load(kernel, binary).module.registers)
+        except DeviceError:  # It does not know all instructions of the target.
+            return None
 
     def install(self) -> None:
         """Make Triton use the chosen driver; on `auto`, the SIMT device once Triton finds no GPU.

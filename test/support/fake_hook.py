@@ -17,7 +17,7 @@ LAYOUT = _plan.layout(strategy="saturate", words_per_warp=64)
 _installed: list[tuple[Any, Any]] = []
 
 
-def install(options: Any) -> None:
+def install(options: Any, registers_of: Any = None) -> None:
     """Chain onto Triton's stages hook."""
     import triton
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from kperfir.compile import placement
 from kperfir.config import resolve
-from kperfir.session import hold_device, release_device
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from kperfir.runtime.select import Selection
 
 # Records of 4 warps with 512 words each, and a header of 4.
 OURS = 4 * (4 + 512) * 4
@@ -37,20 +34,17 @@ def layout(**fields: Any) -> str:
         (90000, 255, False),  # 1.
     ],
 )
-def test_ctas_are_lost_where_shared_memory_is_what_bounds_them(
-    own: int, registers: int, monkeypatch: pytest.MonkeyPatch, *, loses: bool
-) -> None:
-    monkeypatch.setattr(placement, "_registers", lambda products, kernel: registers)
-    assert placement.loses_ctas({}, {"shared": own + OURS, "name": "k"}, layout()) == loses
+def test_ctas_are_lost_where_shared_memory_is_what_bounds_them(own: int, registers: int, *, loses: bool) -> None:
+    metadata = {"shared": own + OURS, "name": "k"}
+    assert placement.loses_ctas({}, metadata, layout(), lambda kernel, binary: registers) == loses
 
 
 @pytest.mark.parametrize("fields", [{"target": "hip:gfx942"}, {"target": "cuda:75"}, {"buffer": "global"}])
-def test_nothing_is_asked_where_nothing_can_be_gained(fields: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(products: Mapping[str, Any], kernel: str) -> int:
+def test_nothing_is_asked_where_nothing_can_be_gained(fields: dict[str, str]) -> None:
+    def never(kernel: str, binary: bytes) -> int:
         raise AssertionError
 
-    monkeypatch.setattr(placement, "_registers", never)
-    assert not placement.loses_ctas({}, {"shared": 32768 + OURS, "name": "k"}, layout(**fields))
+    assert not placement.loses_ctas({}, {"shared": 32768 + OURS, "name": "k"}, layout(**fields), never)
 
 
 PTX = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
@@ -58,12 +52,14 @@ UNKNOWN_PTX = PTX.replace(b"ret;", b"tcgen05.alloc.cta_group::1.sync.aligned.sha
 
 
 def test_registers_are_what_the_device_says_that_is_to_run_the_kernel() -> None:
-    assert placement._registers({"cubin": PTX}, "k") is None, "nothing is to run it"
-    hold_device(resolve({}, device="simt"))
+    selection = Selection(resolve({}, device="simt"))
+    assert selection.registers("k", PTX) is None, "nothing is to run it"
+    selection.install()
     try:
-        assert 0 < (placement._registers({"cubin": PTX}, "k") or 0) < 64
+        assert 0 < (selection.registers("k", PTX) or 0) < 64
         # A target that the device does not know: records stay.
-        assert placement._registers({"cubin": UNKNOWN_PTX}, "k") is None
-        assert not placement.loses_ctas({"cubin": UNKNOWN_PTX}, {"shared": 32768 + OURS, "name": "k"}, layout())
+        assert selection.registers("k", UNKNOWN_PTX) is None
+        metadata = {"shared": 32768 + OURS, "name": "k"}
+        assert not placement.loses_ctas({"cubin": UNKNOWN_PTX}, metadata, layout(), selection.registers)
     finally:
-        release_device()
+        selection.uninstall()

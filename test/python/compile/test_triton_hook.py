@@ -106,7 +106,7 @@ def test_kernels_are_chosen_by_name_or_file(pattern: str, matches: bool):
 
 def layout_and_file(source: Any) -> tuple[bool, str]:
     """Whether the compiler instrumented it, and what the recorder takes to be its file."""
-    from kperfir.runtime.launch import describe_kernel
+    from kperfir.runtime.kernel import describe_kernel
 
     compiled = triton.compile(source, target=SM_80)
     return bool(layout_of(compiled)), describe_kernel(compiled).facts["file"]

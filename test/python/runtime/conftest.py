@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from support import fake_hook, fake_simt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kperfir import session
     from kperfir.config import Options
 
 # Triton 3.9 warns where this is unset, and warnings are errors here.
@@ -73,3 +75,37 @@ def simt_triton(fake_native: None, options: Options) -> Iterator[None]:
     selection.install()
     yield
     selection.uninstall()
+
+
+@pytest.fixture
+def profile(chip_file: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """`kperfir.profile` on the fake device, whose kernels leave records."""
+    from kperfir._native import record
+
+    import kperfir
+
+    def act_as_kernel(launch: Any) -> None:
+        address = int.from_bytes(launch.params[-1], "little")
+        code = address % record.BUFFER_ALIGNMENT
+        if not code:
+            return
+        address -= code
+        records = fake_hook.records(min(launch.grid[0], 1 << code >> 1))
+        size, name, _ = next(v for k, v in launch.ranges.items() if k == address)
+        assert (size, name) == (len(records), "profile scratch")
+        assert not any(ctypes.string_at(address, size)), "the buffer is zeroed"
+        ctypes.memmove(address, records, size)
+
+    made = fake_simt.Device.__init__
+
+    def make(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        self.on_launch = act_as_kernel
+
+    monkeypatch.setattr(fake_simt.Device, "__init__", make)
+
+    def with_device(out: str | None = None, **options: Any) -> session.Profile:
+        return kperfir.profile(out, device="simt", simt_chip=chip_file, **options)
+
+    yield with_device
+    assert kperfir.session._runtime.current() is None

@@ -5,75 +5,22 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import triton
-import triton.language as tl
-from kperfir._native import record
 
 import kperfir
 from kperfir import session
 from kperfir.errors import CaptureError, DeviceError, KPerfWarning, UsageError
 from kperfir.runtime import recorder
-from support import fake_hook, fake_simt
+from support import fake_hook, fake_simt, fill
+from support.fill import capture, fill_kernel, launch
 
 pytestmark = pytest.mark.usefixtures("fake_native", "fake_compiler")
-
-
-@triton.jit
-def fill_kernel(target, count, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(target + offsets, 1.0, mask=offsets < count)
-
-
-def launch(ctas: int = 2) -> None:
-    target = np.zeros(256, np.float32)
-    fill_kernel[(ctas,)](target, 256, BLOCK=128)
-
-
-@pytest.fixture
-def profile(chip_file: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """`kperfir.profile` on the fake device, whose kernels leave records."""
-
-    def act_as_kernel(launch: Any) -> None:
-        address = int.from_bytes(launch.params[-1], "little")
-        code = address % record.BUFFER_ALIGNMENT
-        if not code:
-            return
-        address -= code
-        records = fake_hook.records(min(launch.grid[0], 1 << code >> 1))
-        size, name, _ = next(v for k, v in launch.ranges.items() if k == address)
-        assert (size, name) == (len(records), "profile scratch")
-        import ctypes
-
-        assert not any(ctypes.string_at(address, size)), "the buffer is zeroed"
-        ctypes.memmove(address, records, size)
-
-    made = fake_simt.Device.__init__
-
-    def make(self: Any, *args: Any, **kwargs: Any) -> None:
-        made(self, *args, **kwargs)
-        self.on_launch = act_as_kernel
-
-    monkeypatch.setattr(fake_simt.Device, "__init__", make)
-
-    def with_device(out: str | None = None, **options: Any) -> session.Profile:
-        return kperfir.profile(out, device="simt", simt_chip=chip_file, **options)
-
-    yield with_device
-    assert session._runtime.current() is None
-
-
-def capture(path: Path) -> Any:
-    from kperfir.capture.reader import Capture
-
-    return Capture.open(path)
 
 
 def test_profile_keeps_the_launches_of_the_block(profile: Any) -> None:
@@ -99,7 +46,7 @@ def test_profile_says_what_was_captured_on(profile: Any) -> None:
     facts = opened.kernels[0].facts
     assert facts["num_warps"] == 4
     assert facts["constants"] == {"BLOCK": 128}
-    assert facts["file"] == __file__
+    assert facts["file"] == fill.__file__
 
 
 def test_launches_outside_the_block_are_not_instrumented(profile: Any) -> None:
@@ -384,92 +331,6 @@ def test_capture_into_a_graph_is_left_alone_counted_and_said(profile: Any, monke
     opened = capture(p.path)
     assert len(opened.launches) == 2
     assert any("cuda-graph" in note for note in opened.notes)
-
-
-class Asynchronous:
-    """Lets the SIMT device behave as a GPU: records come when `complete` is set."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from kperfir.runtime.device import HostBuffer
-        from kperfir.runtime.simt import SimtDriver
-
-        self.complete = threading.Event()
-        self.error: Exception | None = None
-        read = HostBuffer.read
-
-        def wait_and_read(buffer: HostBuffer) -> Any:
-            assert self.complete.wait(timeout=60)
-            if self.error is not None:
-                raise self.error
-            return read(buffer)
-
-        monkeypatch.setattr(SimtDriver, "asynchronous", True)
-        monkeypatch.setattr(HostBuffer, "read", wait_and_read)
-
-
-def test_launch_does_not_wait_for_its_records(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Asynchronous(monkeypatch)
-    with profile("out.kpf", launches=2) as p:
-        for ctas in (1, 2, 3):
-            launch(ctas)  # Would wait for ever.
-        assert capture(p.path).launches == []
-        device.complete.set()
-        assert p.load().launches["grid_x"].tolist() == [1, 2]
-    opened = capture(p.path)
-    assert [(entry.launch, entry.kernel_launch) for entry in opened.launches] == [(0, 0), (1, 1)]
-    assert [bytes(entry.read()[1]) for entry in opened.launches] == [fake_hook.records(n) for n in (1, 2)]
-    assert dict(p.summary.kept) == {"fill_kernel": 2}
-    assert dict(p.summary.skipped) == {("fill_kernel", "launches-per-kernel"): 1}
-
-
-def test_end_of_a_session_waits_for_launches_that_still_run(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Asynchronous(monkeypatch)
-    with profile("out.kpf") as p:
-        launch()
-        threading.Timer(0.2, device.complete.set).start()
-    assert len(capture(p.path).launches) == 1
-
-
-def test_launch_that_fails_after_it_was_made_is_counted(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Asynchronous(monkeypatch)
-    device.error = RuntimeError("CUDA error: an illegal memory access was encountered\nand more")
-    device.complete.set()
-    with pytest.warns(KPerfWarning, match=r"(?s)no-records.*illegal memory access"), profile("out.kpf") as p:
-        launch()
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 1}
-    assert capture(p.path).skipped == {(0, recorder.FAILED): 1}
-
-
-def test_child_of_a_fork_leaves_records_that_are_awaited_to_its_parent(
-    profile: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    device = Asynchronous(monkeypatch)
-    with profile("out.kpf") as p:
-        launch(1)
-        child = os.fork()
-        if child == 0:
-            device.complete.set()
-            launch(2)
-            p.__exit__(None, None, None)
-            os._exit(0 if p.load().launches["grid_x"].tolist() == [2] else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        device.complete.set()
-    assert p.load().launches["grid_x"].tolist() == [1]
-
-
-def test_launches_on_several_streams_keep_their_stream(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kperfir.runtime.simt import SimtDriver
-
-    streams = iter([7, 9, 7])
-    monkeypatch.setattr(SimtDriver, "get_current_stream", lambda self, device=None: next(streams))
-    with profile("out.kpf") as p:
-        launch(1)
-        launch(2)
-        launch(3)
-    launches = p.load().launches
-    assert launches["stream"].tolist() == [7, 9, 7]
-    assert launches["grid_x"].tolist() == [1, 2, 3]
-    assert [bytes(record.read()[1]) for record in capture(p.path).launches] == [fake_hook.records(n) for n in (1, 2, 3)]
 
 
 def test_inner_session_cannot_ask_for_another_device(profile: Any) -> None:

@@ -1,0 +1,10 @@
+"""What instrumentation adds to the metadata that Triton keeps of a kernel, in memory and in its cache."""
+
+from __future__ import annotations
+
+# JSON of the profile buffer.
+LAYOUT_KEY = "kperf_layout"
+# What is predicted of its accesses to memory, as text of `access_shapes`.
+ACCESSES_KEY = "kperf_accesses"
+# Why a kernel that was to be instrumented is not.
+REASON_KEY = "kperf_not_instrumented"

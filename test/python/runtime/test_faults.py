@@ -1,0 +1,69 @@
+"""Something of kperfir fails that nobody expected: the program has its launch all the same, and hears of it once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kperfir.capture.writer import CaptureWriter
+from kperfir.errors import KPerfWarning
+from kperfir.runtime import launch as launching
+from kperfir.runtime import recorder
+from kperfir.runtime.simt import SimtDriver
+from support import fake_simt
+from support.fill import capture, launch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.usefixtures("fake_native", "fake_compiler")
+
+
+@pytest.fixture
+def launched(profile: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The launches that reach the device."""
+    seen: list[Any] = []
+    made = fake_simt.Device.launch
+
+    def note(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(args)
+        return made(self, *args, **kwargs)
+
+    monkeypatch.setattr(fake_simt.Device, "launch", note)
+    return seen
+
+
+def fail(*arguments: Any, **keywords: Any) -> Any:
+    raise KeyError("unexpected")
+
+
+def test_fault_before_a_launch(profile: Any, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "describe_kernel", fail)
+    with profile("out.kpf") as p:
+        with pytest.warns(KPerfWarning, match=r"(?s)fill_kernel is not in the capture.*internal.*'unexpected'"):
+            launch()
+        launch()  # Warnings are errors here: it is said once.
+        monkeypatch.undo()
+    assert len(launched) == 2
+    assert not p.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(SimtDriver, "describe_last_launch"), (SimtDriver, "allocate_zeroed"), (CaptureWriter, "add_launch")],
+)
+def test_fault_around_a_launch_that_is_kept(
+    profile: Any, launched: list[Any], monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    with profile("out.kpf") as p:
+        with monkeypatch.context() as broken:
+            broken.setattr(owner, name, fail)
+            with pytest.warns(KPerfWarning, match="fill_kernel is not in the capture"):
+                launch()
+            launch()
+        launch()
+    assert len(launched) == 3
+    assert dict(p.summary.kept) == {"fill_kernel": 1}
+    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 2}
+    assert capture(p.path).skipped == {(0, recorder.FAILED): 2}
