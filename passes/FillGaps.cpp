@@ -243,20 +243,17 @@ struct FillGaps : Unverified<impl::FillGapsBase<FillGaps>> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    RegionPolicy policy;
-    if (std::optional<StringRef> word = policy.parse(regions)) {
-      module.emitError() << "kperf-fill-gaps: '" << *word
-                         << "' is no kind of region and no policy; see "
-                            "docs/contracts.md, 3 (regions)";
+    FailureOr<RegionPolicy> policy =
+        RegionPolicy::read(regions, module, "kperf-fill-gaps");
+    if (failed(policy))
       return signalPassFailure();
-    }
     FailureOr<FunctionOpInterface> kernel = findKernel(module);
     if (failed(kernel))
       return signalPassFailure();
     FailureOr<RegionTree> tree = RegionTree::build(*kernel);
     if (failed(tree))
       return signalPassFailure();
-    if (!policy.contains(Kind::Between))
+    if (!policy->contains(Kind::Between))
       return markAllAnalysesPreserved();
 
     RegionNames names;

@@ -28,8 +28,9 @@ public:
   LogicalResult insertRegion(StringRef text) {
     SmallVector<StringRef, 4> parts;
     text.split(parts, ':', /*MaxSplit=*/3);
-    Operation *first = parts.size() == 4 ? find(parts[0]) : nullptr;
-    Operation *last = first ? find(parts[1]) : nullptr;
+    Operation *first =
+        parts.size() == 4 ? list.findOperation(parts[0]) : nullptr;
+    Operation *last = first ? list.findOperation(parts[1]) : nullptr;
     std::optional<Kind> kind =
         last ? symbolizeKind(parts[2]) : std::optional<Kind>();
     if (!kind)
@@ -57,7 +58,7 @@ public:
   LogicalResult insertMark(StringRef text) {
     SmallVector<StringRef, 4> parts;
     text.split(parts, ':', /*MaxSplit=*/3);
-    Operation *at = parts.size() >= 3 ? find(parts[0]) : nullptr;
+    Operation *at = parts.size() >= 3 ? list.findOperation(parts[0]) : nullptr;
     bool isBefore = at && parts[1] == "before";
     if (!at || (!isBefore && parts[1] != "after"))
       return kernel->emitError("kperf-insert-at: cannot read mark '")
@@ -67,11 +68,11 @@ public:
                            "last operation of a block");
     Value value;
     if (parts.size() == 4 && !parts[3].empty()) {
-      value = list.find(parts[3]);
+      value = list.findValue(parts[3]);
       if (!value)
         return at->emitError("kperf-insert-at: there is no value '")
                << parts[3] << "'";
-      if (!isCarried(value.getType()))
+      if (!OperationList::isCarried(value.getType()))
         return at->emitError("kperf-insert-at: a mark carries an i32, i64, f32 "
                              "or f64, '")
                << parts[3] << "' is of type " << value.getType();
@@ -85,18 +86,6 @@ public:
   }
 
 private:
-  static bool isCarried(Type type) {
-    return type.isInteger(32) || type.isInteger(64) || type.isF32() ||
-           type.isF64();
-  }
-
-  Operation *find(StringRef digits) const {
-    size_t index;
-    if (digits.getAsInteger(10, index) || index >= list.getOperations().size())
-      return nullptr;
-    return list.getOperations()[index];
-  }
-
   const OperationList &list;
   Operation *kernel;
 };
@@ -113,12 +102,13 @@ struct InsertAt : impl::InsertAtBase<InsertAt> {
       return signalPassFailure();
     OperationList list(*kernel);
     Requests requests(list, *kernel);
-    for (StringRef text : llvm::split(regions, '|'))
-      if (!text.empty() && failed(requests.insertRegion(text)))
-        return signalPassFailure();
-    for (StringRef text : llvm::split(marks, '|'))
-      if (!text.empty() && failed(requests.insertMark(text)))
-        return signalPassFailure();
+    auto insertRegion = [&](StringRef text) {
+      return requests.insertRegion(text);
+    };
+    auto insertMark = [&](StringRef text) { return requests.insertMark(text); };
+    if (failed(OperationList::forEachRequest(regions, insertRegion)) ||
+        failed(OperationList::forEachRequest(marks, insertMark)))
+      signalPassFailure();
   }
 
   std::string regions;

@@ -78,12 +78,10 @@ private:
   LogicalResult addStamp(StringRef text, Place &place) {
     auto [digits, rest] = text.split(':');
     auto [side, events] = rest.split(':');
-    size_t index;
     place.isBefore = side == "before";
-    if ((!place.isBefore && side != "after") ||
-        digits.getAsInteger(10, index) || index >= list.getOperations().size())
+    place.at = list.findOperation(digits);
+    if (!place.at || (!place.isBefore && side != "after"))
       return reject(text, "operation:before|after:events");
-    place.at = list.getOperations()[index];
     if (!place.isBefore && !place.at->getNextNode())
       return reject(text, "no stamp behind the last operation of a block");
     llvm::SmallDenseSet<uint32_t> seen;
@@ -111,17 +109,12 @@ private:
     if (!seen.insert(id).second)
       return reject(text, "one event of each region in a stamp");
     Value value;
-    if (!valueName.empty() && !(value = list.find(valueName)))
+    if (!valueName.empty() && !(value = list.findValue(valueName)))
       return reject(text, "a value of the kernel");
-    if (value && (!isMark || !isCarried(value.getType())))
+    if (value && (!isMark || !OperationList::isCarried(value.getType())))
       return reject(text, "an i32, i64, f32 or f64, carried by a mark");
     insert(*edge, regions[id], value, place);
     return success();
-  }
-
-  static bool isCarried(Type type) {
-    return type.isInteger(32) || type.isInteger(64) || type.isF32() ||
-           type.isF64();
   }
 
   void insert(Edge edge, const AskedRegion &region, Value value,
@@ -165,12 +158,11 @@ struct InsertFrames : impl::InsertFramesBase<InsertFrames> {
       return signalPassFailure();
     OperationList list(*kernel);
     FrameRequests requests(list, *kernel);
-    for (StringRef text : llvm::split(regions, '|'))
-      if (!text.empty() && failed(requests.addRegion(text)))
-        return signalPassFailure();
-    for (StringRef text : llvm::split(frames, '|'))
-      if (!text.empty() && failed(requests.addFrame(text)))
-        return signalPassFailure();
+    auto addRegion = [&](StringRef text) { return requests.addRegion(text); };
+    auto addFrame = [&](StringRef text) { return requests.addFrame(text); };
+    if (failed(OperationList::forEachRequest(regions, addRegion)) ||
+        failed(OperationList::forEachRequest(frames, addFrame)))
+      signalPassFailure();
   }
 
   std::string regions;

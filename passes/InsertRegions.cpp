@@ -241,17 +241,14 @@ struct InsertRegions : Unverified<impl::InsertRegionsBase<InsertRegions>> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    RegionPolicy policy;
-    if (std::optional<StringRef> word = policy.parse(regions)) {
-      module.emitError() << "kperf-insert-regions: '" << *word
-                         << "' is no kind of region and no policy; see "
-                            "docs/contracts.md, 3 (regions)";
+    FailureOr<RegionPolicy> policy =
+        RegionPolicy::read(regions, module, "kperf-insert-regions");
+    if (failed(policy))
       return signalPassFailure();
-    }
     FailureOr<FunctionOpInterface> kernel = findKernel(module);
     if (failed(kernel))
       return signalPassFailure();
-    Inserter inserter(policy, budget, *kernel);
+    Inserter inserter(*policy, budget, *kernel);
     inserter.run();
     addNotes(module, inserter.getNotes());
     leaveToNextVerifier();

@@ -41,7 +41,27 @@ std::string OperationList::name(Value value) const {
       .str();
 }
 
-Value OperationList::find(StringRef name) const {
+Operation *OperationList::findOperation(StringRef digits) const {
+  size_t index;
+  if (digits.getAsInteger(10, index) || index >= operations.size())
+    return nullptr;
+  return operations[index];
+}
+
+bool OperationList::isCarried(Type type) {
+  return type.isInteger(32) || type.isInteger(64) || type.isF32() ||
+         type.isF64();
+}
+
+LogicalResult OperationList::forEachRequest(
+    StringRef text, llvm::function_ref<LogicalResult(StringRef)> insert) {
+  for (StringRef request : llvm::split(text, '|'))
+    if (!request.empty() && failed(insert(request)))
+      return failure();
+  return success();
+}
+
+Value OperationList::findValue(StringRef name) const {
   auto [kind, rest] = name.split(':');
   auto takeNumber = [&](size_t limit) -> std::optional<size_t> {
     auto [digits, behind] = rest.split(':');
@@ -57,10 +77,11 @@ Value OperationList::find(StringRef name) const {
   };
   if (kind == "parameter")
     return pick(kernel->getRegion(0).front().getArguments());
-  std::optional<size_t> index = takeNumber(operations.size());
-  if (!index)
+  auto [digits, behind] = rest.split(':');
+  rest = behind;
+  Operation *op = findOperation(digits);
+  if (!op)
     return {};
-  Operation *op = operations[*index];
   if (kind == "result")
     return pick(op->getResults());
   if (kind != "argument" || op->getNumRegions() == 0 ||

@@ -1,7 +1,8 @@
 //===- OperationList.h - Numbers for the operations of a kernel -----------===//
 //
-// What `kperf-list-operations` tells and `kperf-insert-at` is told have the
-// same numbers: the order of the text, outer operations before inner ones.
+// What `kperf-list-operations` tells and the passes that insert records where
+// they are asked to are told have the same numbers: the order of the text,
+// outer operations before inner ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +25,8 @@ public:
   explicit OperationList(FunctionOpInterface function);
 
   ArrayRef<Operation *> getOperations() const { return operations; }
+  /// The operation with such a number, or null.
+  Operation *findOperation(StringRef digits) const;
   /// -1 for an operation outside of the kernel's body.
   int64_t getIndex(Operation *op) const;
 
@@ -32,7 +35,16 @@ public:
   /// `parameter:<n>` of the kernel. Empty for others.
   std::string name(Value value) const;
   /// The value with such a name, or null.
-  Value find(StringRef name) const;
+  Value findValue(StringRef name) const;
+
+  /// Whether a mark can have a value of this type.
+  static bool isCarried(Type type);
+
+  /// Calls `insert` with each of the requests in `text`, between which a `|`
+  /// stands, until it fails.
+  static LogicalResult
+  forEachRequest(StringRef text,
+                 llvm::function_ref<LogicalResult(StringRef)> insert);
 
 private:
   Operation *kernel;

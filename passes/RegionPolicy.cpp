@@ -49,15 +49,21 @@ static std::optional<uint64_t> findKinds(StringRef word) {
       .Default(std::nullopt);
 }
 
-std::optional<StringRef> RegionPolicy::parse(ArrayRef<std::string> words) {
-  kinds = words.empty() ? kAuto : 0;
+FailureOr<RegionPolicy> RegionPolicy::read(ArrayRef<std::string> words,
+                                           ModuleOp module, StringRef pass) {
+  RegionPolicy policy;
+  policy.kinds = words.empty() ? kAuto : 0;
   for (StringRef word : words) {
     std::optional<uint64_t> more = findKinds(word);
-    if (!more)
-      return word;
-    kinds |= *more;
+    if (!more) {
+      module.emitError() << pass << ": '" << word
+                         << "' is no kind of region and no policy; see "
+                            "docs/contracts.md, 3 (regions)";
+      return failure();
+    }
+    policy.kinds |= *more;
   }
-  return std::nullopt;
+  return policy;
 }
 
 RegionPolicy RegionPolicy::only(Kind kind) {

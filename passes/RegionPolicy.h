@@ -10,7 +10,8 @@
 
 #include "Dialect/KPerf/KPerf.h"
 
-#include <optional>
+#include "mlir/IR/BuiltinOps.h"
+
 #include <string>
 
 namespace mlir::kperf {
@@ -18,9 +19,10 @@ namespace mlir::kperf {
 class RegionPolicy {
 public:
   /// The union of `words`, each a kind or the name of a policy: `minimal`,
-  /// `auto`, `memory`, `mma`, `sync`, `full`. None means `auto`. Returns the
-  /// word that is neither, or nothing.
-  std::optional<StringRef> parse(ArrayRef<std::string> words);
+  /// `auto`, `memory`, `mma`, `sync`, `full`. None means `auto`. A word that is
+  /// neither is an error of `pass` on `module`.
+  static FailureOr<RegionPolicy> read(ArrayRef<std::string> words,
+                                      ModuleOp module, StringRef pass);
 
   static RegionPolicy only(Kind kind);
 
