@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from kperfir.config import resolve
 from kperfir.errors import KPerfError, UsageError, warn
-from kperfir.runtime.recorder import FileNames, Recorder, Summary
+from kperfir.runtime.file_names import FileNames
+from kperfir.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kperfir.config import Options
     from kperfir.runtime.launch import LaunchCapture
     from kperfir.runtime.select import Selection
+    from kperfir.runtime.summary import Summary
     from kperfir.timeline import Timeline
 
 

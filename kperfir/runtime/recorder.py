@@ -9,22 +9,27 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shlex
-import socket
 import sys
 import threading
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kperfir.compile.refusal import announce
-from kperfir.config import OWNER_VARIABLE
 from kperfir.errors import CaptureError, DeviceError, KPerfError, as_ours, warn
 from kperfir.runtime.drain import Drain
+from kperfir.runtime.file_names import FileNames, capture_path, is_descendant, names_file, rank
+from kperfir.runtime.summary import (
+    AUTOTUNING,
+    BEFORE_WINDOW,
+    FAILED,
+    IN_GRAPH,
+    NOT_INSTRUMENTED,
+    Summary,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -33,94 +38,6 @@ if TYPE_CHECKING:
     from kperfir.config import Options
     from kperfir.runtime.kernel import Kernel
     from kperfir.runtime.launch import RawLaunch
-
-# Why a launch that was recorded is not in the file, where the writer has no bound to name.
-AUTOTUNING = "autotune"
-BEFORE_WINDOW = "before-first-launch"
-FAILED = "failed"
-IN_GRAPH = "cuda-graph"
-NOT_INSTRUMENTED = "not-instrumented"
-
-_REASONS = {
-    "launches-per-kernel": "past the bound per kernel (TRITON_KPERF_LAUNCHES)",
-    "file-bytes": "past the size of the file (TRITON_KPERF_FILE_BYTES)",
-    AUTOTUNING: "made by the autotuner",
-    BEFORE_WINDOW: "before the first one to keep (TRITON_KPERF_FIRST_LAUNCH)",
-    FAILED: "failed",
-    IN_GRAPH: "put into a CUDA graph (its replays are not recorded)",
-    NOT_INSTRUMENTED: "not instrumented",
-}
-
-_NAMED = 8  # Kernels that a message lists at most.
-
-_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a session has done.
-
-    Attributes:
-        path: The file; None if there is none, because no kernel that was to be recorded was launched.
-        kept: Launches in it, per kernel.
-        skipped: Launches that are not, per kernel and reason.
-        unmatched: Kernels that were launched, but match none of the patterns in `patterns`.
-        patterns: Which kernels were to be recorded.
-        not_instrumented: Why kernels could not be instrumented.
-        simulated: Times are simulated.
-    """
-
-    path: Path | None
-    kept: Mapping[str, int]
-    skipped: Mapping[tuple[str, str], int]
-    not_instrumented: Mapping[str, str]
-    simulated: bool
-    unmatched: Sequence[str] = ()
-    patterns: Sequence[str] = ("*",)
-
-    def __str__(self) -> str:
-        reasons: Counter[str] = Counter()
-        for (_, reason), count in self.skipped.items():
-            reasons[reason] += count
-        why = "; ".join(f"kernel {kernel}: {reason}" for kernel, reason in self.not_instrumented.items())
-        skipped = ", ".join(f"{count} {_REASONS.get(reason, reason)}" for reason, count in sorted(reasons.items()))
-        skipped += f" ({why})" if why else ""
-        if not self.kept:
-            text = f"no launch recorded{f'; not kept: {skipped}' if skipped else ''}"
-            text += f"; noted in {self.path}" if self.path else ""
-            if self.unmatched and not self.skipped:
-                found = ", ".join(self.unmatched[:_NAMED]) + (", ..." if len(self.unmatched) > _NAMED else "")
-                text += f": no kernel matches {','.join(self.patterns)} (TRITON_KPERF_KERNELS); launched: {found}"
-            elif not self.skipped:
-                text += ": no Triton kernel was launched in this process"
-            return text
-        kept = sum(self.kept.values())
-        text = (
-            f"{kept} {_plural(kept, 'launch')} of {len(self.kept)} {_plural(len(self.kept), 'kernel')} in {self.path}"
-        )
-        text += " (simulated time)" if self.simulated else ""
-        text += f"; not kept: {skipped}" if skipped else ""
-        return f"{text}; next: kperfir report {shlex.quote(str(self.path))}"
-
-
-class FileNames:
-    """The names that the sessions of this process have taken."""
-
-    def __init__(self) -> None:
-        self._taken: set[Path] = set()
-
-    def take(self, path: Path) -> Path:
-        """Return `path`, or the next free name like it."""
-        number, name = 1, path
-        while name in self._taken:
-            number += 1
-            name = path.with_stem(f"{path.stem}-{number}")
-        self._taken.add(name)
-        return name
-
-    def free(self, path: Path) -> None:
-        """Let a later session overwrite `path`."""
-        self._taken.discard(path)
 
 
 class Recorder:
@@ -324,7 +241,7 @@ class Recorder:
             self._closed = True
             if self._writer is not None:
                 self._writer.close()
-            if self._path is not None and _names_file(self.options.out, self._folder):
+            if self._path is not None and names_file(self.options.out, self._folder):
                 self._names.free(self._path)  # Who names a file again means to overwrite it.
             return summary
 
@@ -401,40 +318,3 @@ def _call_at_end_of_worker(close: Callable[[], object]) -> None:
         from multiprocessing.util import Finalize
 
         Finalize(None, close, exitpriority=0)
-
-
-def rank() -> int | None:
-    """Return the rank of this process in a distributed job, or None."""
-    for variable in _RANK_VARIABLES:
-        if os.environ.get(variable, "").isdecimal():
-            return int(os.environ[variable])
-    return None
-
-
-def capture_path(out: str | None, folder: Path, *, child: bool) -> Path:
-    """Return the file that this process writes.
-
-    Args:
-        out: The option: a file, a folder, or None.
-        folder: What a relative `out` is relative to.
-        child: Some ancestor of this process writes a file too, maybe under the same `out`.
-    """
-    ranks = [] if rank() is None else [f"rank{rank()}"]
-    if out is None or not _names_file(out, folder):
-        host = socket.gethostname().split(".")[0] or "localhost"
-        return folder / (out or "") / ("-".join(["kperf", host, str(os.getpid()), *ranks]) + ".kpf")
-    path = folder / out
-    return path.with_stem("-".join([path.stem, *([str(os.getpid())] if child else []), *ranks]))
-
-
-def _names_file(out: str | None, folder: Path) -> bool:
-    return out is not None and not out.endswith("/") and not (folder / out).is_dir()
-
-
-def is_descendant() -> bool:
-    """Tell whether this process descends from one that profiles because of the environment."""
-    return os.environ.get(OWNER_VARIABLE, "") not in ("", str(os.getpid()))
-
-
-def _plural(count: int, noun: str) -> str:
-    return noun if count == 1 else noun + ("es" if noun.endswith("ch") else "s")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kperfir.errors import KPerfWarning
-from kperfir.runtime import recorder
+from kperfir.runtime import summary
 from support import fake_hook
 from support.fill import capture, launch
 
@@ -66,8 +66,8 @@ def test_launch_that_fails_after_it_was_made_is_counted(profile: Any, monkeypatc
     device.complete.set()
     with pytest.warns(KPerfWarning, match=r"(?s)no-records.*illegal memory access"), profile("out.kpf") as p:
         launch()
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 1}
-    assert capture(p.path).skipped == {(0, recorder.FAILED): 1}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 1}
+    assert capture(p.path).skipped == {(0, summary.FAILED): 1}
 
 
 def test_fault_of_kperfir_itself_is_counted_and_said(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_fault_of_kperfir_itself_is_counted_and_said(profile: Any, monkeypatch: 
     monkeypatch.setattr(CaptureWriter, "add_launch", fail)
     with pytest.warns(KPerfWarning, match=r"(?s)internal.*KeyError: 'unexpected'"), profile("out.kpf") as p:
         launch()
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 1}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 1}
 
 
 def test_child_of_a_fork_leaves_records_that_are_awaited_to_its_parent(

@@ -78,7 +78,7 @@ def test_variables_all_have_a_meaning() -> None:
 
 
 def test_folder_that_does_not_exist_yet_keeps_its_slash() -> None:
-    from kperfir.runtime.recorder import capture_path
+    from kperfir.runtime.file_names import capture_path
 
     out = config.resolve({}, out="new/").out
     assert capture_path(out, Path("/w"), child=False).parent == Path("/w/new")

@@ -9,7 +9,7 @@ import pytest
 from kperfir.capture.writer import CaptureWriter
 from kperfir.errors import KPerfWarning
 from kperfir.runtime import launch as launching
-from kperfir.runtime import recorder
+from kperfir.runtime import summary
 from kperfir.runtime.simt import SimtDriver
 from support import fake_simt
 from support.fill import capture, launch
@@ -65,5 +65,5 @@ def test_fault_around_a_launch_that_is_kept(
         launch()
     assert len(launched) == 3
     assert dict(p.summary.kept) == {"fill_kernel": 1}
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 2}
-    assert capture(p.path).skipped == {(0, recorder.FAILED): 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 2}
+    assert capture(p.path).skipped == {(0, summary.FAILED): 2}

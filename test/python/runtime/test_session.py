@@ -16,7 +16,7 @@ import triton
 import kperfir
 from kperfir import session
 from kperfir.errors import CaptureError, DeviceError, KPerfWarning, UsageError
-from kperfir.runtime import recorder
+from kperfir.runtime import file_names, summary
 from support import fake_hook, fake_simt, fill
 from support.fill import capture, fill_kernel, launch
 
@@ -101,7 +101,7 @@ def test_launch_without_memory_for_records_runs_all_the_same(
         with warnings.catch_warnings(action="error"):  # Once per kernel.
             launch()
     assert [entry.params[-1] for entry in fake_simt.Device.created[-1].launches] == [b"\0" * 8] * 2
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 2}
 
 
 def test_window_of_launches_begins_where_it_was_asked_to(profile: Any) -> None:
@@ -110,7 +110,7 @@ def test_window_of_launches_begins_where_it_was_asked_to(profile: Any) -> None:
             launch()
     assert [entry.kernel_launch for entry in capture(p.path).launches] == [2, 3]
     assert dict(p.summary.skipped) == {
-        ("fill_kernel", recorder.BEFORE_WINDOW): 2,
+        ("fill_kernel", summary.BEFORE_WINDOW): 2,
         ("fill_kernel", "launches-per-kernel"): 1,
     }
     assert "2 before the first one to keep (TRITON_KPERF_FIRST_LAUNCH)" in str(p.summary)
@@ -122,11 +122,11 @@ def test_launches_of_the_autotuner_do_not_use_up_the_bound(profile: Any) -> None
     with profile("out.kpf", launches=1) as p:
         tuned[lambda meta: (triton.cdiv(256, meta["BLOCK"]),)](np.zeros(256, np.float32), 256)
     assert dict(p.summary.kept) == {"fill_kernel": 1}
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.AUTOTUNING): 3}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.AUTOTUNING): 3}
     *measured, kept = fake_simt.Device.created[-1].launches
     assert [launch.params[-1] == b"\0" * 8 for launch in measured] == [True] * 3, "what is measured is not instrumented"
     assert kept.params[-1] != b"\0" * 8
-    assert dict(capture(p.path).skipped) == {(0, recorder.AUTOTUNING): 3}
+    assert dict(capture(p.path).skipped) == {(0, summary.AUTOTUNING): 3}
 
 
 def test_inner_session_gets_the_launches_and_the_outer_gets_them_back(profile: Any) -> None:
@@ -217,7 +217,7 @@ def test_kernel_compiled_past_kperfir_warns_once_and_is_counted(profile: Any) ->
             launch()
         finally:
             triton.knobs.runtime.add_stages_inspection_hook = hook
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.NOT_INSTRUMENTED): 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.NOT_INSTRUMENTED): 2}
     assert str(p.summary) == f"no launch recorded; not kept: 2 not instrumented; noted in {p.path}"
     assert capture(p.path).uninstrumented == {("fill_kernel", "compiled past kperfir"): 2}
 
@@ -249,7 +249,7 @@ def test_launch_does_not_fail_where_warnings_are_errors(profile: Any, capsys: py
             launch()
         finally:
             triton.knobs.runtime.add_stages_inspection_hook = hook
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.NOT_INSTRUMENTED): 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.NOT_INSTRUMENTED): 2}
     assert capsys.readouterr().err.count("kperfir: warning: kernel fill_kernel runs without instrumentation") == 1
 
 
@@ -266,7 +266,7 @@ def test_launch_that_fails_raises_to_the_program_and_is_counted(profile: Any) ->
         device.on_launch = kernel
         launch()
     assert len(capture(p.path).launches) == 2
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 1}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 1}
 
 
 def test_file_that_cannot_be_written_warns_and_the_program_goes_on(profile: Any) -> None:
@@ -275,7 +275,7 @@ def test_file_that_cannot_be_written_warns_and_the_program_goes_on(profile: Any)
         with pytest.warns(KPerfWarning, match="cannot be written"):
             launch()
         launch()
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.FAILED): 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 2}
 
 
 def test_foreign_profile_allocator_serves_launches_that_are_not_ours(profile: Any) -> None:
@@ -326,7 +326,7 @@ def test_capture_into_a_graph_is_left_alone_counted_and_said(profile: Any, monke
         launch()
     # The graph's launches do not use up the bound.
     assert dict(p.summary.kept) == {"fill_kernel": 2}
-    assert dict(p.summary.skipped) == {("fill_kernel", recorder.IN_GRAPH): 2}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.IN_GRAPH): 2}
     assert "2 put into a CUDA graph (its replays are not recorded)" in str(p.summary)
     opened = capture(p.path)
     assert len(opened.launches) == 2
@@ -361,23 +361,23 @@ def test_process_session_reports_at_the_end(profile: Any, options: Any, capsys: 
 
 class TestNames:
     def test_default_name_has_host_and_process(self, tmp_path: Path) -> None:
-        name = recorder.capture_path(None, tmp_path, child=False).name
+        name = file_names.capture_path(None, tmp_path, child=False).name
         assert name.startswith("kperf-")
         assert name.endswith(f"-{os.getpid()}.kpf")
 
     def test_folder_gets_the_default_name_inside(self, tmp_path: Path) -> None:
         (tmp_path / "traces").mkdir()
         for out in ("traces", "new/"):
-            path = recorder.capture_path(out, tmp_path, child=True)
+            path = file_names.capture_path(out, tmp_path, child=True)
             assert path.parent == tmp_path / out.rstrip("/")
             assert path.name.startswith("kperf-")
 
     def test_descendants_and_ranks_do_not_share_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert recorder.capture_path("x.kpf", tmp_path, child=False) == tmp_path / "x.kpf"
-        assert recorder.capture_path("x.kpf", tmp_path, child=True) == tmp_path / f"x-{os.getpid()}.kpf"
+        assert file_names.capture_path("x.kpf", tmp_path, child=False) == tmp_path / "x.kpf"
+        assert file_names.capture_path("x.kpf", tmp_path, child=True) == tmp_path / f"x-{os.getpid()}.kpf"
         monkeypatch.setenv("RANK", "3")
-        assert recorder.capture_path("x.kpf", tmp_path, child=False) == tmp_path / "x-rank3.kpf"
-        assert recorder.capture_path(None, tmp_path, child=False).name.endswith(f"-{os.getpid()}-rank3.kpf")
+        assert file_names.capture_path("x.kpf", tmp_path, child=False) == tmp_path / "x-rank3.kpf"
+        assert file_names.capture_path(None, tmp_path, child=False).name.endswith(f"-{os.getpid()}-rank3.kpf")
 
 
 def test_forked_child_writes_a_file_of_its_own(profile: Any) -> None:
