@@ -163,16 +163,16 @@ void Dispatcher::replaceFinished(uint64_t end) {
   ++stepsInVain;
   bool untimedFinished = false;
   for (size_t i = 0; i < sms.size(); ++i) {
-    for (std::unique_ptr<Cta> &cta : sms[i]->takeFinished()) {
+    for (uint64_t endCycle : sms[i]->departed) {
       if (isUntimed(i)) {
         --untimedLeft;
         stepsInVain = 0;
         untimedFinished = true;
       } else {
-        places.push_back({cta->endCycle, sms[i].get()});
+        places.push_back({endCycle, sms[i].get()});
       }
-      sms[i]->recycle(std::move(cta));
     }
+    sms[i]->departed.clear();
   }
   if (launch.usesClusters && (untimedFinished || !places.empty()))
     std::erase_if(clusters, [](const std::shared_ptr<Cluster> &cluster) {

@@ -42,10 +42,10 @@ public:
   /// no room.
   uint64_t wantedUntimedSms() const;
 
-  /// Both leave CTAs planned (Sm::placePlanned) that are not of a cluster.
+  /// Both leave CTAs planned (Sm::plan) that are not of a cluster.
   void start(uint64_t cycle);
-  /// After an exchange, which SMs have run to: takes what has finished and
-  /// says where what comes next goes.
+  /// After an exchange, which SMs have run to: sees what has departed and says
+  /// where what comes next goes.
   void replaceFinished(uint64_t end);
   /// CTAs have been placed, and all have left.
   bool isDone() const;

@@ -24,7 +24,7 @@ constexpr unsigned kInstructionsPerTurn = 1024, kTurnsPerStep = 16;
 } // namespace
 
 bool Sm::canRunUntimed() const {
-  if (!events.empty())
+  if (!events.empty() || !planned.empty())
     return true;
   for (const std::unique_ptr<Cta> &cta : ctas)
     for (const WarpHandle &warp : cta->warps)

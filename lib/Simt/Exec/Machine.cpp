@@ -37,7 +37,6 @@ public:
 
   RunResult run() {
     dispatcher.start(options.startCycle + launch.chip->ctaLaunchCycles);
-    placePlanned();
     uint64_t step = launch.chip->l2Latency, end = options.startCycle;
     for (;;) {
       bool untimedRun = dispatcher.untimedRun();
@@ -53,14 +52,10 @@ public:
         end = begin + step;
       runSms(end, begin != kNever, untimedRun);
       exchange.run(sms, end);
-      pool.run(sms.size(), [&](size_t i) { sms[i]->finishExchange(end); });
-      for (const std::shared_ptr<Cluster> &cluster :
-           dispatcher.residentClusters())
-        completeClusterBarrier(*cluster, *launch.chip, end);
+      finishExchange(end);
       dispatcher.replaceFinished(end);
       if (uint64_t count = dispatcher.wantedUntimedSms())
         addMoreUntimedSms(count);
-      placePlanned();
       checkLimits();
     }
     return collect();
@@ -149,8 +144,21 @@ private:
     }
   }
 
-  void placePlanned() {
-    pool.run(sms.size(), [&](size_t i) { sms[i]->placePlanned(); });
+  void finishExchange(uint64_t end) {
+    bool hasClusters = launch.usesClusters;
+    pool.run(sms.size(), [&](size_t i) {
+      sms[i]->finishExchange(end);
+      if (!hasClusters)
+        sms[i]->releaseFinished();
+    });
+    if (!hasClusters)
+      return;
+    // A CTA that has ended counts at the barrier of its cluster.
+    for (const std::shared_ptr<Cluster> &cluster :
+         dispatcher.residentClusters())
+      completeClusterBarrier(*cluster, *launch.chip, end);
+    for (const std::unique_ptr<Sm> &sm : sms)
+      sm->releaseFinished();
   }
 
   void checkLimits() {

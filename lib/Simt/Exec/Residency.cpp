@@ -108,13 +108,10 @@ uint32_t Sm::pickSubCore(const Warp &warp) const {
 
 void Sm::enlist(Warp &warp, uint64_t cycle) {
   warp.subCore = pickSubCore(warp);
-  uint64_t key = 0;
-  if (launch.seed) {
-    uint64_t hash = hashSeed(launch.seed, warp.cta->linear, warp.index);
-    key = hash >> 32;
-    cycle += hash % 64; // Another interleaving, not only another order.
-  }
-  warp.priority = static_cast<uint32_t>(key);
+  warp.priority = 0;
+  if (launch.seed)
+    warp.priority = static_cast<uint32_t>(
+        hashSeed(launch.seed, warp.cta->linear, warp.index) >> 32);
   SubCore &core = cores[warp.subCore];
   core.chosen = kNoWarp;
   uint32_t position = core.count++;
@@ -125,8 +122,20 @@ void Sm::enlist(Warp &warp, uint64_t cycle) {
   core.warps[position] = &warp;
   warp.position = position;
   warp.state = WarpState::Running;
-  warp.nextIssue = cycle;
+  warp.nextIssue = cycle + startDelay(warp.cta->linear, warp.index);
   updateWake(warp);
+}
+
+uint64_t Sm::startDelay(uint64_t linearCta, uint32_t warpIndex) const {
+  return launch.seed ? hashSeed(launch.seed, linearCta, warpIndex) % 64 : 0;
+}
+
+uint64_t Sm::plannedStart() const {
+  uint64_t start = kNever;
+  for (const PlannedCta &cta : planned)
+    for (uint32_t i = 0; i < launch.warpsPerCta; ++i)
+      start = std::min(start, cta.cycle + startDelay(cta.linear, i));
+  return start;
 }
 
 void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
@@ -141,7 +150,7 @@ void Sm::moveWarp(SubCore &core, uint32_t from, uint32_t to) {
     core.last = to;
 }
 
-void Sm::delist(const std::vector<std::unique_ptr<Cta>> &leaving) {
+void Sm::delist(std::span<const std::unique_ptr<Cta>> leaving) {
   std::array<uint32_t, kSubCores> positions{}; // a bit for each that goes
   for (const std::unique_ptr<Cta> &cta : leaving)
     for (const WarpHandle &warp : cta->warps)
@@ -159,10 +168,10 @@ void Sm::delist(const std::vector<std::unique_ptr<Cta>> &leaving) {
   }
 }
 
-std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
-  std::vector<std::unique_ptr<Cta>> finished;
+void Sm::releaseFinished() {
   if (finishedCtas.empty())
-    return finished;
+    return;
+  size_t firstSpare = spareCtas.size();
   for (std::unique_ptr<Cta> &cta : ctas) {
     auto found = std::find(finishedCtas.begin(), finishedCtas.end(), cta.get());
     if (found == finishedCtas.end() || cta->pendingEvents)
@@ -170,11 +179,11 @@ std::vector<std::unique_ptr<Cta>> Sm::takeFinished() {
     finishedCtas.erase(found);
     if (cta->cluster)
       cta->cluster->members[cta->rank].cta = nullptr;
-    finished.push_back(std::move(cta));
+    departed.push_back(cta->endCycle);
+    spareCtas.push_back(std::move(cta));
   }
   std::erase(ctas, nullptr);
-  delist(finished);
-  return finished;
+  delist(std::span(spareCtas).subspan(firstSpare));
 }
 
 } // namespace kperfir::simt

@@ -42,12 +42,15 @@ uint64_t Sm::nextCycle() const {
   uint64_t next = events.empty() ? kNever : events.top().cycle;
   for (uint64_t cycle : coreNext)
     next = std::min(next, cycle);
-  return next;
+  return planned.empty() ? next : std::min(next, plannedStart());
 }
 
 void Sm::run(uint64_t end) {
   if (error)
     return;
+  for (const PlannedCta &cta : planned)
+    place(cta.linear, cta.cycle);
+  planned.clear();
   runEnd = end;
   try {
     isUntimed ? runUntimed(end) : issueUntil(end);

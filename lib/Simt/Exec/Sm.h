@@ -81,14 +81,9 @@ public:
 
   /// Makes a CTA resident; its warps may issue from `cycle` on.
   Cta &place(uint64_t linearCta, uint64_t cycle);
-  /// The same, at the next placePlanned(), which other SMs need not wait for.
+  /// The same, at the beginning of the next run(), on its host thread.
   void plan(uint64_t linearCta, uint64_t cycle) {
     planned.push_back({linearCta, cycle});
-  }
-  void placePlanned() {
-    for (const PlannedCta &cta : planned)
-      place(cta.linear, cta.cycle);
-    planned.clear();
   }
   /// Issues everything that can issue before `end`. Errors are kept in `error`.
   void run(uint64_t end);
@@ -145,12 +140,10 @@ public:
   Cache l1;
   uint64_t portFree = 0; // from L2 to this SM
   uint64_t tmaFree = 0;  // its unit for bulk copies
-  /// CTAs that have finished since the last call.
-  std::vector<std::unique_ptr<Cta>> takeFinished();
-  /// Gives a finished CTA's storage back.
-  void recycle(std::unique_ptr<Cta> cta) {
-    spareCtas.push_back(std::move(cta));
-  }
+  /// CTAs that have finished make room, and their ends are added to `departed`.
+  void releaseFinished();
+  /// Emptied by who places CTAs.
+  std::vector<uint64_t> departed;
 
   uint32_t residentCtas() const {
     return static_cast<uint32_t>(ctas.size() + planned.size());
@@ -241,7 +234,11 @@ private:
   void initialise(Cta &cta, uint64_t linear, uint64_t cycle);
   uint32_t pickSubCore(const Warp &warp) const;
   void enlist(Warp &warp, uint64_t cycle);
-  void delist(const std::vector<std::unique_ptr<Cta>> &leaving);
+  /// By the launch's seed: another interleaving, not only another order.
+  uint64_t startDelay(uint64_t linearCta, uint32_t warpIndex) const;
+  /// When the first warp of those that are planned may issue.
+  uint64_t plannedStart() const;
+  void delist(std::span<const std::unique_ptr<Cta>> leaving);
   static void moveWarp(SubCore &core, uint32_t from, uint32_t to);
   void logIssue(const Warp &warp, const MicroOp &op, uint32_t pc);
   void logComplete(uint64_t cycle) {
