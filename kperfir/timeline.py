@@ -27,6 +27,7 @@ from kperfir.capture.accesses import build_accesses
 from kperfir.capture.aggregates import build_aggregates
 from kperfir.capture.flows import build_flows
 from kperfir.capture.reader import Capture
+from kperfir.capture.totals import build_totals
 from kperfir.errors import UsageError
 from kperfir.runtime.clock import Anchors, ClockFit, Slope, better, estimate_slope, fit_clock
 from kperfir.source import changed_since
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kperfir.capture.layout import BufferLayout
     from kperfir.capture.reader import LaunchRecord
     from kperfir.capture.tables import DecodedLaunch
+    from kperfir.capture.totals import Totals
 
 
 def load(*paths: Path | str | Iterable[Path | str]) -> Timeline:
@@ -126,7 +128,8 @@ class Timeline:
     @cached_property
     def _spans(self) -> pd.DataFrame:
         """Spans of the launches that have any."""
-        return tables.build_spans(self._decoded)
+        self.__dict__["_decoded"] = launches = self._decode("spans")  # Of marks, it alone knows the spans.
+        return tables.build_spans(launches)
 
     def _require_records(self) -> None:
         if not self.has_only_sums:
@@ -153,6 +156,15 @@ class Timeline:
         )
 
     @cached_property
+    def totals(self) -> Totals:
+        """The executions of each region by each warp, added up: what a report needs of ten million spans, in less time
+        and memory than these take.
+        """
+        self._require_records()
+        made_spans = "_spans" in self.__dict__
+        return build_totals(self._decode("totals") if made_spans else self._decoded)
+
+    @cached_property
     def tracks(self) -> pd.DataFrame:
         """A row per (launch, cta, warp): stamps decoded, records executed, dropped, laps."""
         return tables.build_tracks(self._decoded)
@@ -163,14 +175,20 @@ class Timeline:
 
         ``value_type`` is what the kernel wrote: i32, u32, i64, u64, f32, f64, or empty.
         """
-        return tables.build_marks(self._decoded, self.spans)
+        spans = self.spans
+        return tables.build_marks(self._decoded, spans)
+
+    @cached_property
+    def mark_values(self) -> pd.DataFrame:
+        """``kernel, name, value`` of the marks that carry a value, without `spans`."""
+        return tables.build_mark_values(self._decoded)
 
     @cached_property
     def stamps(self) -> pd.DataFrame:
         """Every stored clock value, raw and extended to 64 bits. Decodes the buffers again: `spans` does without."""
         self._require_records()
         return tables.build_stamps(
-            tables.decode_launch(number, record, stamps=True) for number, record in enumerate(self._records)
+            tables.decode_launch(number, record, ("stamps",)) for number, record in enumerate(self._records)
         )
 
     @cached_property
@@ -249,11 +267,12 @@ class Timeline:
 
         Of sums (strategy aggregate), ``wait_cycles``, ``wait_share``, ``p50_cycles`` and ``p95_cycles`` are NaN.
         """
-        if self.has_only_sums:
-            from kperfir.analysis.sums import sums_statistics
+        from kperfir.analysis.summary import SUMMARY_COLUMNS, summarise
+        from kperfir.analysis.sums import sums_statistics
 
-            return sums_statistics(self.aggregates, self.kernel_cycles)[_SUMMARY_COLUMNS]
-        return _summarise(self.spans, self._span_tracks, self.kernel_cycles)
+        if self.has_only_sums:
+            return sums_statistics(self.aggregates, self.kernel_cycles)[SUMMARY_COLUMNS]
+        return summarise(self.spans, self._span_tracks, self.kernel_cycles)
 
     def waits(self, by: str = "kernel") -> pd.DataFrame:
         """Time at work and time spent waiting, of each kernel, role of warps, or warp.
@@ -292,7 +311,10 @@ class Timeline:
 
     @cached_property
     def _decoded(self) -> list[DecodedLaunch]:
-        launches = [tables.decode_launch(number, record) for number, record in enumerate(self._records)]
+        return self._decode("totals")
+
+    def _decode(self, table: str) -> list[DecodedLaunch]:
+        launches = [tables.decode_launch(number, record, (table,)) for number, record in enumerate(self._records)]
         return _with_fits(launches)
 
     @property
@@ -438,43 +460,3 @@ def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
         yield f"{where}: a CTA ran for more than 2^32 cycles; {what} of so many would seem shorter by that"
     if launch.fit is not None and launch.fit.uncertainty_ns == float("inf"):
         yield f"{where}: too short for the global timer and the clock rate is not known: 1 ns stands for 1 cycle"
-
-
-def _summarise(
-    spans: pd.DataFrame, tracks: np.ndarray[Any, np.dtype[np.int64]], kernel_cycles: dict[str, int]
-) -> pd.DataFrame:
-    from kperfir.analysis.grouped import group_by, number
-    from kperfir.analysis.self_time import self_cycles
-    from kperfir.analysis.wait_time import wait_cycles
-
-    groups = group_by(spans["kernel"], spans["name"], spans["kind"])
-    duration, complete = spans["duration_cycles"].to_numpy(), spans["complete"].to_numpy()
-    of_region = ["kernel", "region", "name", "kind", "file", "line"]
-    table = spans[of_region].iloc[groups.first].reset_index(drop=True)
-    executions = groups.sum(complete)
-    table["count"], table["incomplete"] = groups.sizes, groups.sizes - executions
-    for name, cycles in (("total", duration), ("self", self_cycles(spans)), ("wait", wait_cycles(spans))):
-        table[f"{name}_cycles"] = groups.sum(cycles)
-    with np.errstate(invalid="ignore"):
-        table["mean_cycles"] = groups.sum(np.where(complete, duration, 0)) / executions
-    quantiles = groups.quantiles(duration, complete, (0.5, 0.95, 0.0, 1.0))
-    table["p50_cycles"], table["p95_cycles"], table["min_cycles"], table["max_cycles"] = quantiles
-    busy = table["kernel"].astype(object).map(kernel_cycles).to_numpy(np.float64)
-    for name, part in (("share", "total"), ("self_share", "self"), ("wait_share", "wait")):
-        table[name] = np.divide(table[f"{part}_cycles"], busy, out=np.zeros(len(table)), where=busy != 0)
-    warps = number(groups.number, tracks)
-    totals, region = warps.sum(duration), groups.number[warps.first]
-    per_warp = number(region)
-    table["warps"] = per_warp.sizes
-    table["warp_min_cycles"], table["warp_max_cycles"] = per_warp.min(totals), per_warp.max(totals)
-    table["warp_spread"] = groups.spread(duration, number(tracks), np.ones(len(spans), np.bool_))
-    rank = table["kernel"].astype(object).map({kernel: row for row, kernel in enumerate(kernel_cycles)})
-    order = np.lexsort((table["name"].astype(str), table["region"], rank))
-    return table.iloc[order].reset_index(drop=True)[_SUMMARY_COLUMNS]
-
-
-_SUMMARY_COLUMNS = [
-    "kernel", "region", "name", "kind", "file", "line", "count", "incomplete", "total_cycles", "self_cycles",
-    "wait_cycles", "mean_cycles", "p50_cycles", "p95_cycles", "min_cycles", "max_cycles", "share", "self_share",
-    "wait_share", "warps", "warp_min_cycles", "warp_max_cycles", "warp_spread",
-]  # fmt: skip

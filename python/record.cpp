@@ -37,7 +37,7 @@ template <typename T> nb::object column(Column<T> &&values) {
 }
 
 nb::dict columnsToDict(Columns &&c) {
-  nb::dict ctas, tracks, stamps, spans, marks, sums, all;
+  nb::dict ctas, tracks, stamps, spans, marks, sums, totals, all;
 #define KPERF_COLUMN(table, name, member)                                      \
   table[name] = column(std::move(c.table.member))
   KPERF_COLUMN(ctas, "recorded", recorded);
@@ -71,6 +71,7 @@ nb::dict columnsToDict(Columns &&c) {
   KPERF_COLUMN(spans, "start", start);
   KPERF_COLUMN(spans, "end", end);
   KPERF_COLUMN(spans, "complete", complete);
+  KPERF_COLUMN(marks, "region", region);
   KPERF_COLUMN(marks, "span", span);
   KPERF_COLUMN(marks, "value", value);
   KPERF_COLUMN(sums, "track", track);
@@ -82,13 +83,27 @@ nb::dict columnsToDict(Columns &&c) {
   KPERF_COLUMN(sums, "squares", squares);
   KPERF_COLUMN(sums, "knows_squares", knowsSquares);
   KPERF_COLUMN(sums, "buckets", buckets);
+  KPERF_COLUMN(totals, "track", track);
+  KPERF_COLUMN(totals, "region", region);
+  KPERF_COLUMN(totals, "count", count);
+  KPERF_COLUMN(totals, "complete", complete);
+  KPERF_COLUMN(totals, "cycles", cycles);
+  KPERF_COLUMN(totals, "complete_cycles", completeCycles);
+  KPERF_COLUMN(totals, "start", start);
+  KPERF_COLUMN(totals, "end", end);
+  KPERF_COLUMN(totals, "parent", parent);
 #undef KPERF_COLUMN
+  nb::list durations;
+  for (Column<int64_t> &ofRegion : c.totals.durations)
+    durations.append(column(std::move(ofRegion)));
   all["ctas"] = ctas;
   all["tracks"] = tracks;
   all["stamps"] = stamps;
   all["spans"] = spans;
   all["marks"] = marks;
   all["sums"] = sums;
+  all["totals"] = totals;
+  all["durations"] = durations;
   return all;
 }
 
@@ -136,7 +151,7 @@ void bindConstants(nb::module_ &module) {
 
 nb::object decode(const Decoder &decoder, Bytes data, Ids ctaIds,
                   std::tuple<uint32_t, uint32_t, uint32_t> grid, bool stamps,
-                  bool spans) {
+                  bool spans, bool totals) {
   Columns columns;
   std::optional<DecodeError> error;
   {
@@ -144,7 +159,7 @@ nb::object decode(const Decoder &decoder, Bytes data, Ids ctaIds,
     auto [x, y, z] = grid;
     error = decoder.decode({data.data(), data.size()},
                            {ctaIds.data(), ctaIds.size()}, {x, y, z},
-                           {stamps, spans}, columns);
+                           {stamps, spans, totals}, columns);
   }
   if (error)
     return nb::cast(std::move(*error));
@@ -216,8 +231,10 @@ void bindRecord(nb::module_ &module) {
       .def(
           "decode", &decode, nb::arg("data"), nb::arg("cta_ids"),
           nb::arg("grid"), nb::arg("stamps") = false, nb::arg("spans") = true,
-          "Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks` and `sums`, "
-          "or a DecodeError.\n\n`data` holds the shares of the CTAs `cta_ids` "
+          nb::arg("totals") = false,
+          "Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks`, `sums` and "
+          "`totals`, and `durations`, an array per region, or a "
+          "DecodeError.\n\n`data` holds the shares of the CTAs `cta_ids` "
           "(linear), one after the other.");
 }
 

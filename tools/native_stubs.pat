@@ -18,14 +18,16 @@ kperfir._native.simt.Error:
         is_global: bool
 
 kperfir._native.record.Decoder.decode:
-    \from numpy import generic, uint32, uint8
+    \from typing import Any
+    \from numpy import uint32, uint8
     \from numpy.typing import NDArray
     def decode(
         self, data: NDArray[uint8], cta_ids: NDArray[uint32], grid: tuple[int, int, int],
-        stamps: bool = False, spans: bool = True,
-    ) -> dict[str, dict[str, NDArray[generic]]] | DecodeError:
+        stamps: bool = False, spans: bool = True, totals: bool = False,
+    ) -> dict[str, Any] | DecodeError:
         """
-        Columns of `ctas`, `tracks`, `stamps` and `spans`, or a DecodeError.
+        Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks`, `sums` and `totals`, and `durations`, an array per
+        region; or a DecodeError.
 
         `data` holds the shares of the CTAs `cta_ids` (linear), one after the other.
         """

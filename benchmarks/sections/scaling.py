@@ -48,7 +48,7 @@ def _decode(path: Path, records: int) -> list[list[Any]]:
     ids, data = launch.read()
     raw = RawBuffer(ids, data, launch.grid)
     inflate = _fastest(launch.read)
-    decode = _fastest(lambda: decode_buffer(launch.kernel.layout, raw, stamps=False, spans=True, where=""))
+    decode = _fastest(lambda: decode_buffer(launch.kernel.layout, raw))
     spans = _fastest(lambda: kperfir.load(path).spans)
     return [
         ["read the file and inflate it", inflate, records / inflate / 1e6, "records"],

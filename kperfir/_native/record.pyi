@@ -2,8 +2,9 @@
 """Decoder of profile buffers."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from numpy import generic, uint32, uint8
+from numpy import uint32, uint8
 from numpy.typing import NDArray
 
 
@@ -118,10 +119,11 @@ class Decoder:
 
     def decode(
         self, data: NDArray[uint8], cta_ids: NDArray[uint32], grid: tuple[int, int, int],
-        stamps: bool = False, spans: bool = True,
-    ) -> dict[str, dict[str, NDArray[generic]]] | DecodeError:
+        stamps: bool = False, spans: bool = True, totals: bool = False,
+    ) -> dict[str, Any] | DecodeError:
         """
-        Columns of `ctas`, `tracks`, `stamps` and `spans`, or a DecodeError.
+        Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks`, `sums` and `totals`, and `durations`, an array per
+        region; or a DecodeError.
 
         `data` holds the shares of the CTAs `cta_ids` (linear), one after the other.
         """

@@ -119,10 +119,9 @@ def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> p
 
     NaN where nothing is known, and in all rows if there are more than `MOST_SPANS` spans.
     """
-    spans = timeline.spans
-    if len(spans) > MOST_SPANS:
+    if timeline.totals.rows["count"].sum() > MOST_SPANS:
         return statistics.assign(corrected_cycles=np.nan, uncertainty_cycles=np.nan)
-    corrected = timeline.corrected
+    spans, corrected = timeline.spans, timeline.corrected
     keys = list(KEYS[by])
     known = spans["complete"] & corrected["uncertainty_cycles"].notna() & outermost_rows(spans, by)
     table = spans.loc[known, keys].assign(

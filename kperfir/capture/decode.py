@@ -19,6 +19,8 @@ from kperfir.capture.layout import EDGES
 from kperfir.errors import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     Table = dict[str, NDArray[Any]]
 
+_LARGE = ("stamps", "spans", "totals")
 _KINDS = {"loop": 1, "iteration": 2, "mark": 3}
 
 
@@ -40,10 +43,15 @@ class DecodedBuffer:
             the tables below are its), records, dropped, laps, orphan_ends, first_clock, last_clock (i64).
         stamps: frame, slot (i32), raw (u32), clock (i64, cycles). Empty unless asked for.
         spans: region (i32), depth (i16), parent (row, or -1), iteration, start, end (i64, cycles), complete (u8).
-        marks: A row per mark that was passed: span (its row of `spans`), value (u64: its bits; 0 if it carries none).
+        marks: A row per mark that was passed, with spans or totals: region (i32), span (its row of `spans`, or -1),
+            value (u64: its bits; 0 if it carries none).
         sums: A row per region and warp that executed it, where executions are summed up: track (row of `tracks`),
             region (i32), count, least, most (i64), sum, squares (u64), knows_squares (u8: they cannot have wrapped),
             buckets (u32, flat, 32 for each row: by the power of two).
+        totals: The spans of each warp added up, a row per region that it executed, in the order of their first
+            starts: track (row of `tracks`), region (i32), count, complete, cycles, complete_cycles, start, end (of the
+            first, of the last), parent (row, or -1) (i64).
+        durations: With totals, per region those of complete spans, in no order that means anything (i64).
     """
 
     ctas: Table
@@ -52,6 +60,8 @@ class DecodedBuffer:
     spans: Table
     marks: Table
     sums: Table
+    totals: Table
+    durations: list[NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +80,20 @@ class RawBuffer:
 
 
 def decode_buffer(
-    layout: BufferLayout, raw: RawBuffer, *, stamps: bool = False, spans: bool = True, where: str = ""
+    layout: BufferLayout, raw: RawBuffer, *, want: Collection[str] = ("spans",), where: str = ""
 ) -> DecodedBuffer:
     """Decode all warps of all CTAs of `raw`. The whole buffer is checked, whichever tables are asked for.
+
+    Args:
+        layout: Of the kernel.
+        raw: The buffer.
+        want: Which of the large tables: ``spans``, ``stamps``, ``totals``.
+        where: For messages.
 
     Raises:
         CaptureError: ``corrupt-buffer``, with CTA, warp and word; ``size-mismatch``.
     """
-    result = _decoder(layout).decode(raw.data, raw.ids, raw.grid, stamps=stamps, spans=spans)
+    result = _decoder(layout).decode(raw.data, raw.ids, raw.grid, **{table: table in want for table in _LARGE})
     if isinstance(result, record.DecodeError):
         raise _error(layout, result, where)
     _number_iterations(layout, result["spans"])

@@ -15,7 +15,7 @@ import pandas as pd
 from kperfir.capture.decode import DecodedBuffer, RawBuffer, decode_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,11 +56,11 @@ class DecodedLaunch:
         return self.record.kernel.layout
 
 
-def decode_launch(number: int, record: LaunchRecord, *, stamps: bool = False) -> DecodedLaunch:
-    """Read and decode one launch: its spans, or else its stamps."""
+def decode_launch(number: int, record: LaunchRecord, want: Collection[str]) -> DecodedLaunch:
+    """Read and decode one launch: the tables that `decode_buffer` is to make."""
     ids, data = record.read()
     raw = RawBuffer(ids, data, record.grid)
-    decoded = decode_buffer(record.kernel.layout, raw, stamps=stamps, spans=not stamps, where=record.where)
+    decoded = decode_buffer(record.kernel.layout, raw, want=want, where=record.where)
     _sort_spans(decoded)
     return DecodedLaunch(number, record, ids, decoded)
 
@@ -71,7 +71,7 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     Takes the spans out of `launches`: their memory is the table's from now on.
     """
     parts = [_span_part(launch) for launch in launches]
-    columns = _concatenate(parts, _SPAN_DTYPES)
+    columns = concatenate(parts, _SPAN_DTYPES)
     base = 0
     rows = [len(part["parent"]) for part in parts]
     for count in rows:
@@ -80,15 +80,15 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
             parent[parent >= 0] += base
         base += count
     categories = {
-        "kernel": _category([(launch.record.kernel.name, count) for launch, count in zip(launches, rows, strict=True)]),
-        "role": _coded(launches, parts, "role", lambda layout: layout.role_names),
-        "name": _coded(launches, parts, "region", _of_regions(lambda region: region.name)),
-        "kind": _coded(launches, parts, "region", _of_regions(lambda region: region.kind)),
-        "file": _coded(launches, parts, "region", _of_regions(lambda region: region.file)),
+        "kernel": category([(launch.record.kernel.name, count) for launch, count in zip(launches, rows, strict=True)]),
+        "role": coded(launches, parts, "role", lambda layout: layout.role_names),
+        "name": coded(launches, parts, "region", of_regions(lambda region: region.name)),
+        "kind": coded(launches, parts, "region", of_regions(lambda region: region.kind)),
+        "file": coded(launches, parts, "region", of_regions(lambda region: region.file)),
     }
     for launch in launches:
         launch.decoded.spans.clear()
-    return _frame({**columns, **categories}, SPAN_COLUMNS)
+    return frame({**columns, **categories}, SPAN_COLUMNS)
 
 
 def cta_cycles(launch: DecodedLaunch) -> NDArray[np.int64]:
@@ -110,8 +110,8 @@ def recording_warps(launch: DecodedLaunch) -> int:
 def build_tracks(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
     """One row per warp of each recorded CTA."""
     parts = [_track_part(launch) for launch in launches]
-    role = _coded(launches, parts, "role", lambda layout: layout.role_names)
-    return _frame({**_concatenate(parts, _TRACK_DTYPES), "role": role}, TRACK_COLUMNS)
+    role = coded(launches, parts, "role", lambda layout: layout.role_names)
+    return frame({**concatenate(parts, _TRACK_DTYPES), "role": role}, TRACK_COLUMNS)
 
 
 def build_marks(launches: Sequence[DecodedLaunch], spans: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +127,7 @@ def build_marks(launches: Sequence[DecodedLaunch], spans: pd.DataFrame) -> pd.Da
         kinds = np.array([region.value for region in regions], object)[spans["region"].to_numpy()[row]]
         order = np.argsort(row, kind="stable")
         rows.append(row[order])
-        values.append(_read_values(marks["value"], kinds)[order])
+        values.append(read_values(marks["value"], kinds)[order])
         types.append(kinds[order])
         base += int(launch.decoded.tracks["spans"].sum())
     span = np.concatenate(rows)
@@ -136,9 +136,23 @@ def build_marks(launches: Sequence[DecodedLaunch], spans: pd.DataFrame) -> pd.Da
     return columns.assign(**carried, span=span)[list(MARK_COLUMNS)]
 
 
+def build_mark_values(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
+    """Kernel, name and value of each mark that was passed and carries one: `build_marks` without spans."""
+    rows: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, object)] for name in ("kernel", "name", "value")}
+    for launch in launches:
+        marks, regions = launch.decoded.marks, launch.layout.regions
+        types = np.array([region.value for region in regions], object)[marks["region"]]
+        carries = types != ""
+        names = np.array([region.name for region in regions], object)[marks["region"][carries]]
+        rows["kernel"].append(np.full(len(names), launch.record.kernel.name, object))
+        rows["name"].append(names)
+        rows["value"].append(read_values(marks["value"][carries], types[carries]))
+    return pd.DataFrame({name: np.concatenate(parts) for name, parts in rows.items()})
+
+
 def build_stamps(launches: Iterable[DecodedLaunch]) -> pd.DataFrame:
     """One row per stored clock value, in the order of execution of each warp."""
-    return _frame(_concatenate([_stamp_part(launch) for launch in launches], _STAMP_DTYPES), STAMP_COLUMNS)
+    return frame(concatenate([_stamp_part(launch) for launch in launches], _STAMP_DTYPES), STAMP_COLUMNS)
 
 
 _SPAN_DTYPES: dict[str, str] = {
@@ -161,7 +175,7 @@ _STAMP_DTYPES: dict[str, str] = {
 
 def _span_part(launch: DecodedLaunch) -> Table:
     spans, ctas, tracks = launch.decoded.spans, launch.decoded.ctas, launch.decoded.tracks
-    part = _repeat_tracks(launch, tracks["spans"])
+    part = repeat_tracks(launch, tracks["spans"])
     start, duration = spans["start"], spans["end"] - spans["start"]
     lines = np.array([region.line for region in launch.layout.regions], np.int32)
     if launch.fit is None:
@@ -191,13 +205,13 @@ def _span_part(launch: DecodedLaunch) -> Table:
 
 def _track_part(launch: DecodedLaunch) -> Table:
     tracks = launch.decoded.tracks
-    part = _repeat_tracks(launch, np.ones(len(tracks["warp"]), np.int64))
+    part = repeat_tracks(launch, np.ones(len(tracks["warp"]), np.int64))
     return {**part, **{name: tracks[name] for name in ("stamps", "records", "dropped", "laps")}}
 
 
 def _stamp_part(launch: DecodedLaunch) -> Table:
     stamps = launch.decoded.stamps
-    part = _repeat_tracks(launch, launch.decoded.tracks["stamps"])
+    part = repeat_tracks(launch, launch.decoded.tracks["stamps"])
     place = {name: part[name] for name in ("launch", "cta", "sm", "warp")}
     return {
         **place,
@@ -208,7 +222,7 @@ def _stamp_part(launch: DecodedLaunch) -> Table:
     }
 
 
-def _repeat_tracks(launch: DecodedLaunch, counts: NDArray[np.int64]) -> Table:
+def repeat_tracks(launch: DecodedLaunch, counts: NDArray[np.int64]) -> Table:
     """What is known per track, once for each of its `counts` rows. `role` is an index into the layout's roles."""
     tracks, ctas = launch.decoded.tracks, launch.decoded.ctas
     roles = np.array(launch.layout.role_of_warp(), np.int32)
@@ -225,27 +239,42 @@ def _repeat_tracks(launch: DecodedLaunch, counts: NDArray[np.int64]) -> Table:
 def _sort_spans(decoded: DecodedBuffer) -> None:
     """Put spans that start in the same cycle in the order of their depth; the decoder orders by start alone."""
     spans = decoded.spans
-    if len(spans["start"]) < 2:
+    if not len(spans["start"]):
         return
     track = np.repeat(np.arange(len(decoded.tracks["spans"])), decoded.tracks["spans"])
-    tied = (track[1:] == track[:-1]) & (spans["start"][1:] == spans["start"][:-1])
-    if not np.any(tied & (spans["depth"][1:] < spans["depth"][:-1])):
+    order = by_start_and_depth(track, spans["start"], spans["depth"])
+    if order is None:
         return
-    order = np.lexsort((spans["depth"], spans["start"], track))
-    new_row = np.empty(len(order) + 1, np.int64)
-    new_row[order] = np.arange(len(order))
-    new_row[-1] = -1
+    new_row = new_rows(order)
     for name, column in spans.items():
         spans[name] = column[order]
     spans["parent"] = new_row[spans["parent"]]
     decoded.marks["span"] = new_row[decoded.marks["span"]]
 
 
+def by_start_and_depth(
+    track: NDArray[np.int64], start: NDArray[np.int64], depth: NDArray[np.int16]
+) -> NDArray[np.intp] | None:
+    """The order of rows that are in the order of their starts on each track; None if they are in it."""
+    tied = (track[1:] == track[:-1]) & (start[1:] == start[:-1])
+    if not np.any(tied & (depth[1:] < depth[:-1])):
+        return None
+    return np.lexsort((depth, start, track))
+
+
+def new_rows(order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Where each row is once they are in `order`; that of -1 is -1."""
+    rows = np.empty(len(order) + 1, np.int64)
+    rows[order] = np.arange(len(order))
+    rows[-1] = -1
+    return rows
+
+
 # How to read the bits of what a mark carries.
 _VALUE_DTYPES = {"i32": "int32", "u32": "uint32", "f32": "float32", "i64": "int64", "u64": "uint64", "f64": "float64"}
 
 
-def _read_values(bits: NDArray[np.uint64], types: NDArray[Any]) -> NDArray[Any]:
+def read_values(bits: NDArray[np.uint64], types: NDArray[Any]) -> NDArray[Any]:
     """Python numbers from the `bits` of marks; None where `types` is empty."""
     values = np.full(len(bits), None, object)
     for name, dtype in _VALUE_DTYPES.items():
@@ -255,11 +284,11 @@ def _read_values(bits: NDArray[np.uint64], types: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _of_regions(value: Callable[[Region], str]) -> Callable[[BufferLayout], list[str]]:
+def of_regions(value: Callable[[Region], str]) -> Callable[[BufferLayout], list[str]]:
     return lambda layout: [value(region) for region in layout.regions]
 
 
-def _coded(
+def coded(
     launches: Sequence[DecodedLaunch], parts: Sequence[Table], key: str, values: Callable[[BufferLayout], list[str]]
 ) -> pd.Categorical:
     """A category whose value in each row is that of the layout's role or region that column `key` names."""
@@ -275,7 +304,7 @@ def _coded(
     return pd.Categorical.from_codes(_joined(rows, smallest), categories=list(codes))
 
 
-def _category(runs: Sequence[tuple[str, int]]) -> pd.Categorical:
+def category(runs: Sequence[tuple[str, int]]) -> pd.Categorical:
     """A category of runs of equal values."""
     codes: dict[str, int] = {}
     values = [codes.setdefault(value, len(codes)) for value, _ in runs]
@@ -288,11 +317,11 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, dtype)])
 
 
-def _concatenate(parts: Sequence[Table], dtypes: dict[str, str]) -> Table:
+def concatenate(parts: Sequence[Table], dtypes: dict[str, str]) -> Table:
     return {
         name: _joined([part[name] for part in parts], dtype).astype(dtype, copy=False) for name, dtype in dtypes.items()
     }
 
 
-def _frame(columns: dict[str, Any], order: Sequence[str]) -> pd.DataFrame:
+def frame(columns: dict[str, Any], order: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: columns[name] for name in order}, copy=False)

@@ -35,7 +35,7 @@ def measured_words(path: Path) -> dict[str, int]:
         if layout.aggregate:
             continue
         ids, data = launch.read()
-        tracks = decode_buffer(layout, RawBuffer(ids, data, launch.grid), spans=False, where=launch.where).tracks
+        tracks = decode_buffer(layout, RawBuffer(ids, data, launch.grid), want=(), where=launch.where).tracks
         needed = words_for(layout, int(tracks["records"].max(initial=0)))
         words[launch.kernel.name] = max(needed, words.get(launch.kernel.name, 0))
     if not words:

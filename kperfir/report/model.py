@@ -57,12 +57,12 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     """The report as JSON-ready data."""
     reader = SourceReader()
     names = kernel_names(timeline) if request.kernels is None else request.kernels
-    tables = _of_sums(timeline, request) if timeline.has_only_sums else _of_spans(timeline, request, names)
+    tables = _of_sums(timeline, request) if timeline.has_only_sums else _of_totals(timeline, request, names)
     occupancy, lag, waits, advice = tables.occupancy, tables.lag, tables.waits, tables.advice
     kernels = []
     for name in names:
         rows = tables.statistics[tables.statistics["kernel"] == name]
-        rows = rows if timeline.has_only_sums else _with_values(rows, timeline.marks, request.by)
+        rows = rows if timeline.has_only_sums else _with_values(rows, timeline.mark_values, request.by)
         if SORTS[request.sort]:
             rows = rows.sort_values(SORTS[request.sort], ascending=False, kind="stable", na_position="last")
         kernels.append(
@@ -102,22 +102,22 @@ class _Tables:
     advice: Callable[[str], list[dict[str, Any]]]
 
 
-def _of_spans(timeline: Timeline, request: Request, names: Sequence[str]) -> _Tables:
+def _of_totals(timeline: Timeline, request: Request, names: Sequence[str]) -> _Tables:
     from kperfir.advice.advise import advise
     from kperfir.analysis.correction import with_corrections
     from kperfir.analysis.occupancy import sm_occupancy
-    from kperfir.analysis.regions import region_statistics
+    from kperfir.analysis.regions import totals_statistics
     from kperfir.analysis.wait_time import LEVELS, rolled_up, wait_of_warps
     from kperfir.analysis.warp_lag import warp_lag
 
-    spans = timeline.spans
-    statistics = region_statistics(spans, timeline.kernel_cycles, request.by)
-    per_warp = wait_of_warps(spans)
+    totals = timeline.totals
+    statistics = totals_statistics(totals, timeline.kernel_cycles, request.by)
+    per_warp = wait_of_warps(totals.rows)
     advice = advise(timeline, names) if request.findings else None
     return _Tables(
         with_corrections(statistics, timeline, request.by),
-        sm_occupancy(spans),
-        warp_lag(spans),
+        sm_occupancy(totals.rows),
+        warp_lag(totals.rows),
         {level: rolled_up(per_warp, level) for level in LEVELS},
         lambda kernel: [finding.to_dict() for finding in advice.of_kernel(kernel)] if advice else [],
     )
@@ -152,10 +152,10 @@ def _of_kernel(table: pd.DataFrame, kernel: str) -> list[dict[str, Any]]:
 
 def _with_values(rows: pd.DataFrame, marks: pd.DataFrame, by: str) -> pd.DataFrame:
     """`rows` with the least and the largest value of each mark that carries one."""
-    if by != "region" or rows.empty or not marks["value"].notna().any():
+    if by != "region" or rows.empty or marks.empty:
         return rows
-    marks = marks[(marks["kernel"] == rows["kernel"].iloc[0]) & marks["value"].notna()]
-    values = marks.groupby(marks["name"].astype(str))["value"].agg([min, max])
+    marks = marks[marks["kernel"] == rows["kernel"].iloc[0]]
+    values = marks.groupby("name")["value"].agg([min, max])
     names = rows["name"].astype(str)
     return rows.assign(value_min=names.map(values["min"]), value_max=names.map(values["max"]))
 

@@ -13,6 +13,7 @@
 #include "Record/RecordLayout.h"
 #include "Record/Replay.h"
 #include "Record/SumsReader.h"
+#include "Record/Totals.h"
 
 #include <algorithm>
 #include <bit>
@@ -41,7 +42,7 @@ public:
                 Columns &columns)
       : plan(decoder.layout()), frameSpans(decoder.spansOfFrames()), grid(grid),
         options(options), columns(columns), walk(plan), replay(plan),
-        sums(plan, columns.sums) {}
+        sums(plan, columns.sums), totals(plan, columns.totals) {}
 
   std::optional<DecodeError> decodeCta(const uint8_t *words, uint32_t id);
 
@@ -70,6 +71,7 @@ private:
   FrameWalk walk;
   Replay replay;
   SumsReader sums;
+  Totals totals;
   SpanColumns unwanted; // Spans are always replayed: it checks the buffer.
 };
 
@@ -174,6 +176,8 @@ std::optional<DecodeError> BufferDecoder::decodeWarp(const Segment &segment,
   if (auto error = replayFrames(segment, anchors))
     return error;
   TrackColumns &tracks = columns.tracks;
+  if (options.totals)
+    totals.add(spans, spansBefore, static_cast<int64_t>(tracks.warp.size()));
   tracks.cta.push_back(static_cast<int32_t>(columns.ctas.sm.size()) - 1);
   tracks.warp.push_back(segment.warp);
   tracks.stamps.push_back(static_cast<int64_t>(walk.stamps));
@@ -268,9 +272,10 @@ void BufferDecoder::noteMark(const Segment &segment, Event event,
   for (uint32_t i = 0; i < words; ++i)
     value |= uint64_t(loadWord(segment.data, valueWord + i)) << (32 * i);
   valueWord += words;
-  if (!options.spans)
+  if (!options.spans && !options.totals)
     return;
-  columns.marks.span.push_back(replay.lastRow());
+  columns.marks.region.push_back(event.region);
+  columns.marks.span.push_back(options.spans ? replay.lastRow() : -1);
   columns.marks.value.push_back(value);
 }
 

@@ -54,7 +54,8 @@ struct StampColumns {
 
 /// One row per mark that was passed, in order of (track, time).
 struct MarkColumns {
-  Column<int64_t> span;   // Row of SpanColumns.
+  Column<int32_t> region;
+  Column<int64_t> span;   // Row of SpanColumns; -1 without them.
   Column<uint64_t> value; // Its bits, the low word first; 0 if it has none.
 };
 
@@ -83,6 +84,18 @@ struct SumsColumns {
   Column<uint32_t> buckets;     // kBuckets for each row.
 };
 
+/// The spans of a warp added up: one row per region that it executed, in order
+/// of (track, first start).
+struct TotalColumns {
+  Column<int64_t> track; // Row of TrackColumns.
+  Column<int32_t> region;
+  Column<int64_t> count, complete;        // Spans; those that have their end.
+  Column<int64_t> cycles, completeCycles; // Sums of durations.
+  Column<int64_t> start, end;             // Of the first, of the last.
+  Column<int64_t> parent;                 // Row of the region around, or -1.
+  std::vector<Column<int64_t>> durations; // Per region: of complete spans.
+};
+
 struct Columns {
   CtaColumns ctas;
   TrackColumns tracks;
@@ -90,13 +103,15 @@ struct Columns {
   SpanColumns spans;
   MarkColumns marks;
   SumsColumns sums;
+  TotalColumns totals;
 };
 
-/// Which of the two large tables to make; marks come with spans. Everything is
-/// checked either way.
+/// Which of the large tables to make; marks come with spans or with totals.
+/// Everything is checked either way.
 struct DecodeOptions {
   bool stamps = false;
   bool spans = true;
+  bool totals = false;
 };
 
 /// Why a buffer cannot be decoded, and where. `warp` and `word` (index of a

@@ -76,7 +76,7 @@ int decodeOne(const uint8_t *data, size_t size, bool &decoded) {
   Columns columns;
   bool stamps = data[0] & 2;
   auto error = Decoder(layout).decode(buffer, {&id, 1}, {1, 1, 1},
-                                      {stamps, !stamps}, columns);
+                                      {stamps, !stamps, true}, columns);
   decoded = !error;
   if (error && error->expected.empty())
     std::abort();

@@ -28,10 +28,33 @@ Row = tuple[Any, ...]
 
 def decode_native(layout: BufferLayout, data: bytes) -> DecodedBuffer:
     raw = RawBuffer(np.array([CTA], np.uint32), np.frombuffer(data, np.uint8), GRID)
-    decoded = decode_buffer(layout, raw, stamps=True)
-    without = decode_buffer(layout, raw, stamps=False)
+    decoded = decode_buffer(layout, raw, want=("spans", "stamps"))
+    without = decode_buffer(layout, raw, want=("spans",))
     assert all(np.array_equal(decoded.spans[name], without.spans[name]) for name in decoded.spans)
+    totals = decode_buffer(layout, raw, want=("totals",))
+    assert not len(totals.spans["region"])
+    assert all(np.array_equal(decoded.tracks[name], totals.tracks[name]) for name in decoded.tracks)
+    assert all(np.array_equal(decoded.marks[name], totals.marks[name]) for name in ("region", "value"))
+    assert_totals(totals, decoded)
     return decoded
+
+
+def assert_totals(totals: DecodedBuffer, decoded: DecodedBuffer) -> None:
+    """What `totals` says is what the spans of `decoded` add up to."""
+    track = np.repeat(np.arange(len(decoded.tracks["spans"])), decoded.tracks["spans"]).tolist()
+    sums: dict[tuple[int, int], list[int]] = {}
+    done: dict[int, list[int]] = {}
+    for of, region, start, end, complete in zip(
+        track, *(decoded.spans[name].tolist() for name in ("region", "start", "end", "complete")), strict=True
+    ):
+        row = sums.setdefault((of, region), [0, 0, 0, 0, start, end])
+        row[:4] = row[0] + 1, row[1] + complete, row[2] + end - start, row[3] + complete * (end - start)
+        row[5] = max(row[5], end)
+        if complete:
+            done.setdefault(region, []).append(end - start)
+    names = ("track", "region", "count", "complete", "cycles", "complete_cycles", "start", "end")
+    assert rows(totals.totals, *names) == [(*key, *row) for key, row in sums.items()]
+    assert {region: each.tolist() for region, each in enumerate(totals.durations) if len(each)} == done
 
 
 def decode_reference(layout: BufferLayout, data: bytes) -> ReferenceCta:
