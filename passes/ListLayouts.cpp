@@ -31,7 +31,7 @@ bool isAccess(Operation *op) {
   std::optional<Kind> kind = classifyOp(op);
   return kind && (*kind == Kind::Load || *kind == Kind::Store ||
                   *kind == Kind::AsyncCopy || *kind == Kind::LocalLoad ||
-                  *kind == Kind::LocalStore);
+                  *kind == Kind::LocalStore || *kind == Kind::Atomic);
 }
 
 /// Of the pointers or numbers that `op` begins with, else of those it makes.

@@ -81,8 +81,8 @@ def ListLayouts : Pass<"kperf-list-layouts", "::mlir::ModuleOp"> {
   let constructor = "::mlir::kperf::createListLayouts({})";
   let summary = "List the linear layouts of a kernel's accesses to memory";
   let description = [{
-    Leaves on the module, as JSON in `kperf.layouts`, a pair for each load, store
-    and copy, inner operations first: its name, and the layout of its tensor as
+    Leaves on the module, as JSON in `kperf.layouts`, a pair for each load, store,
+    copy and atomic, inner operations first: its name, and the layout of its tensor as
     a `#ttg.linear`, or an empty text where it has none. Changes nothing else;
     `kperf-plan-buffer` removes the list.
 

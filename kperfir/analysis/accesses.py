@@ -16,8 +16,9 @@ element and where elements lie; `ideal` what they would take
     lost_bytes = 32 * (cost - ideal), of a global access: moved and not asked for
 
 `bound` is ``exact``; or ``at most``, where lanes may be masked off, or rows are taken to lie apart whose distance is a
-run-time value; or ``unknown``, and `why` says why. A tensor argument that is known to be a multiple of 16 bytes is
-taken to begin at a sector.
+run-time value; or ``worst case``, what there could be at most whatever the addresses are; or ``unknown``. Of the last
+two `why` says what is not known. A tensor argument that is known to be a multiple of 16 bytes is taken to begin at a
+sector.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SPACES = ("shared", "global")
-BOUNDS = ("exact", "at most")
+# Of the last: what there could be at most, whatever the addresses; it says nothing of how an access does.
+BOUNDS = ("exact", "at most", "worst case")
 UNKNOWN = "unknown"
 _NUMBERS = ("bytes", "requests", "cost", "ideal", "run_bytes", "copies")
 ACCESS_COLUMNS = (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OWN = re.compile(r"// kperf(?: stamp (\d+)\.(\d+))?\s*$")
 _COMMENT = re.compile(r"//.*$")
 _LABEL = re.compile(r"^([$\w]+):\s*(.*)$")
-_STATEMENT = re.compile(r"^(?:@!?([\w%$]+)\s+)?([a-z][\w.:]*)\s*(.*)$", re.DOTALL)
+_STATEMENT = re.compile(r"^(?:@(!?)([\w%$]+)\s+)?([a-z][\w.:]*)\s*(.*)$", re.DOTALL)
 _DECLARED = re.compile(r"^\.reg\s+\.\w+\s+(.*)$")
 _WORD = re.compile(r"[%$\w]+")
 _TABLE = ".branchtargets"
@@ -52,6 +52,7 @@ class PtxInstruction:
         writes: Registers that it writes and that are all it does; of one with effects, none.
         own: It is assembly of kperfir's.
         stamp: (frame, slot) if it reads the clock for a record.
+        negated: It is executed where the guard does not hold.
     """
 
     line: int
@@ -62,6 +63,7 @@ class PtxInstruction:
     writes: tuple[str, ...] = ()
     own: bool = False
     stamp: tuple[int, int] | None = None
+    negated: bool = False
 
     @property
     def has_effects(self) -> bool:
@@ -163,7 +165,7 @@ class _Parser:
         match = None if statement.startswith(".") else _STATEMENT.match(statement)
         if match is None:
             return
-        guard, opcode, operands = match[1] or "", match[2], match[3]
+        guard, opcode, operands = match[2] or "", match[3], match[4]
         stamp = (int(mark[1]), int(mark[2])) if mark and mark[1] and "%clock" in operands else None
         bare = PtxInstruction(line, opcode, operands, own=mark is not None, stamp=stamp)
         first, _, others = _split_first(operands)
@@ -173,7 +175,7 @@ class _Parser:
         if not bare.has_effects:
             writes, reads = self._registers(first), named + self._registers(others)
         self._instructions.append(
-            PtxInstruction(line, opcode, operands, self._name(guard), reads, writes, bare.own, stamp)
+            PtxInstruction(line, opcode, operands, self._name(guard), reads, writes, bare.own, stamp, match[1] == "!")
         )
 
     def _registers(self, text: str) -> tuple[str, ...]:

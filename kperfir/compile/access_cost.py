@@ -22,11 +22,18 @@ MATRIX_ROWS = 8
 MATRIX_ROW_BYTES = 16
 
 
-def wavefronts(offsets: Sequence[int], width: int) -> int:
-    """Of an access of `width` bytes per lane, aligned; lanes are served in groups that touch 128 bytes at most."""
+def wavefronts(offsets: Sequence[int], width: int, mask: Sequence[bool] = (True,) * LANES) -> int:
+    """Of an access of `width` bytes per lane, aligned; lanes are served in groups that touch 128 bytes at most.
+
+    Args:
+        offsets: Of each lane.
+        width: See above.
+        mask: The lanes that take part.
+    """
     together = min(LANES, ROW_BYTES // max(width, BANK_BYTES))
-    return sum(
-        _degree(offsets[first : first + together], max(width, BANK_BYTES)) for first in range(0, len(offsets), together)
+    groups = (range(first, min(first + together, len(offsets))) for first in range(0, len(offsets), together))
+    return max(
+        1, sum(_degree([offsets[lane] for lane in group if mask[lane]], max(width, BANK_BYTES)) for group in groups)
     )
 
 
@@ -36,19 +43,19 @@ def matrix_wavefronts(rows: Sequence[int]) -> int:
 
 
 def _degree(offsets: Sequence[int], width: int) -> int:
-    """Most distinct places, of those that share their banks."""
+    """Most distinct places, of those that share their banks; 0 without any."""
     units = {offset // width for offset in offsets}
     places = [unit % (ROW_BYTES // width) for unit in units]
-    return max(map(places.count, places))
+    return max(map(places.count, places), default=0)
 
 
-def ideal_wavefronts(width: int) -> int:
+def ideal_wavefronts(width: int, lanes: int = LANES) -> int:
     """Without a conflict."""
-    return max(1, LANES * width // ROW_BYTES)
+    return max(1, -(-lanes * width // ROW_BYTES))
 
 
-def sectors(ranges: Sequence[tuple[int, int]], multiple: int) -> int | None:
-    """Sectors that these bytes (begin, end) lie in; None if that depends on where they begin.
+def sectors(ranges: Sequence[tuple[int, int]], multiple: int) -> tuple[int, bool]:
+    """Sectors that these bytes (begin, end) lie in at most, and whether that is so wherever they begin.
 
     Args:
         ranges: From a place of which only that is known that it is a multiple of `multiple` bytes.
@@ -59,4 +66,4 @@ def sectors(ranges: Sequence[tuple[int, int]], multiple: int) -> int | None:
                                                                   (end + shift - 1) // SECTOR_BYTES + 1)})
         for shift in range(0, SECTOR_BYTES, multiple)
     }  # fmt: skip
-    return counts.pop() if len(counts) == 1 else None
+    return max(counts), len(counts) == 1

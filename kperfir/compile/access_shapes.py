@@ -28,7 +28,26 @@ OPERATIONS = {
     "ttg.local_load": ("local_load", "shared"),
     "ttg.local_store": ("local_store", "shared"),
     "ttg.local_alloc": ("local_store", "shared"),
-}
+    "tt.atomic_rmw": ("atomic", "global"),
+    "tt.atomic_cas": ("atomic", "global"),
+    "ttg.convert_layout": ("convert_layout", "shared"),
+    "tt.gather": ("convert_layout", "shared"),
+    "tt.reduce": ("reduce", "shared"),
+    "tt.histogram": ("reduce", "shared"),
+    "tt.scan": ("scan", "shared"),
+    "ttg.local_gather": ("local_load", "shared"),
+    "ttg.local_scatter": ("local_store", "shared"),
+    "ttg.local_atomic_scatter_rmw": ("atomic", "shared"),
+    **{f"ttng.async_tma_{copy}": ("tma", "global") for copy in (
+        "copy_global_to_local", "copy_local_to_global", "reduce", "gather", "scatter")},
+}  # fmt: skip
+# Their places in shared memory are in no layout of the IR: the compiler's own scratch, or chosen by data.
+BY_CODE = frozenset({
+    "ttg.convert_layout", "tt.gather", "tt.reduce", "tt.histogram", "tt.scan", "ttg.local_gather", "ttg.local_scatter",
+    "ttg.local_atomic_scatter_rmw",
+})  # fmt: skip
+_BULK = "a bulk copy: no thread names addresses, the unit that makes it takes rows of a tile at a time"
+_STORES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})  # Of the warps that hold the same, one does it.
 
 _STAMP = "kperf_gpu.stamp"
 _FRAME = re.compile(r"frame<(\d+)")
@@ -101,7 +120,7 @@ def find_accesses(module: Any) -> list[Found]:
     """The accesses of a module whose records have their frames."""
     run_passes(module, "kperf-list-layouts")
     listed = json.loads(module.get_operation().get_str_attr("kperf.layouts"))
-    layouts = iter(layout for name, layout in listed if name in OPERATIONS)
+    layouts = iter(layout for name, layout in listed if _is_read(name))
     reader = _Reader(module)
     found, stamp = [], None
     for operation in reader.values.operations:
@@ -110,10 +129,15 @@ def find_accesses(module: Any) -> list[Found]:
             frame = _FRAME.search(str(operation.get_operand(0).get_type()))
             stamp = (int(frame[1]), int(operation.get_int_attr("slot"))) if frame else None
         elif name in OPERATIONS and operation.get_num_operands():  # An allocation alone is no access.
-            layout = next(layouts)
+            layout = next(layouts) if _is_read(name) else ""
             if stamp is not None:
                 found.append(reader.read(operation, layout, stamp))
     return found
+
+
+def _is_read(name: str) -> bool:
+    """Whether the IR says which lane accesses what."""
+    return name in OPERATIONS and name not in BY_CODE and OPERATIONS[name][0] != "tma"
 
 
 def _operands(operation: Any) -> list[Any]:
@@ -130,6 +154,8 @@ class _Reader:
 
     def read(self, operation: Any, layout: str, stamp: tuple[int, int]) -> Found:
         name = operation.get_name()
+        if not _is_read(name):
+            return Found(name, stamp, why="" if name in BY_CODE else _BULK)
         try:
             if OPERATIONS[name][1] == "shared":
                 return self._shared(operation, layout, stamp)
@@ -145,7 +171,8 @@ class _Reader:
             raise Unknown("it has no pointers to whole bytes")
         bases = _distributed(layout) if _shape(operands[0]) else self._scalar
         # Behind the pointers and what is stored, or where to.
-        masked = len(operands) > (1 if name == "tt.load" else 2)
+        values = {"tt.load": 1, "tt.atomic_cas": 3}.get(name, 2)
+        masked = len(operands) > values and not self._holds(operands[values])
         why = "" if form else "its addresses are computed from data, or in a way that is not followed"
         return Found(
             name,
@@ -154,9 +181,14 @@ class _Reader:
             bases,
             form=form,
             masked=masked,
-            copies=bases.copies if name == "tt.store" else 1,
+            copies=bases.copies if name in _STORES else 1,
             why=why,
         )
+
+    def _holds(self, mask: Any) -> bool:
+        """Whether a mask leaves nothing out, for all that is known."""
+        form = self.values.of(mask)
+        return form is not None and form.is_uniform and bool(form.constant)
 
     def _shared(self, operation: Any, layout: str, stamp: tuple[int, int]) -> Found:
         name, operands = operation.get_name(), _operands(operation)
@@ -179,7 +211,7 @@ class _Reader:
                 for part in (bases.registers, bases.lanes)
             )
         except NoPlaces:
-            raise Unknown("where it lies in shared memory is not known") from None
+            return Found(name, stamp, bits // 8, bases, why="where it lies in shared memory is not known")
         return Found(name, stamp, bits // 8, bases, offsets)
 
 

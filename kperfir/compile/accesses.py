@@ -3,27 +3,26 @@
     found = find_accesses(module)  # at the end of the ttgir stage, records in place
     facts = predict(found, layout, ptx)  # docs/contracts.md, section 3
 
-Three parts of the compiler are asked: layouts and pointers (`access_shapes`) say which bytes a lane accesses, and the
-PTX in what instructions it does. Where one of them does not know, or they do not fit together, the access is there and
-says why there is no prediction: nothing is guessed.
+Three parts of the compiler are asked: layouts and pointers (`access_shapes`) say which bytes a lane accesses, the PTX
+in what instructions it does, and where the IR has no layout, at which addresses (`access_code`). Where one of them does
+not know, or they do not fit together, the access is there and says why there is no prediction: nothing is guessed. Of
+global memory there is a worst case then, a sector for each lane.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kperfir.capture.layout import parse_layout
-from kperfir.code.flow import open_regions
-from kperfir.code.ptx import parse_ptx
 from kperfir.compile import access_cost
-from kperfir.compile.access_shapes import OPERATIONS, Found, Unknown
+from kperfir.compile.access_code import RegionCode, width_of
+from kperfir.compile.access_shapes import BY_CODE, OPERATIONS, Found, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kperfir.capture.layout import BufferLayout
     from kperfir.code.ptx import PtxInstruction
@@ -32,31 +31,34 @@ if TYPE_CHECKING:
 ACCESSES_VERSION = 1
 # A larger access is a larger number of the same; more is not worth the time.
 MOST_REQUESTS = 512
-
-_INSTRUCTION = {
-    "load": re.compile(r"ld\.global"),
-    "store": re.compile(r"st\.global"),
-    "async_copy": re.compile(r"cp\.async\.c[ag]\."),
-    "local_load": re.compile(r"ld\.shared|ldmatrix"),
-    "local_store": re.compile(r"st\.shared|stmatrix"),
-}
-_VECTOR = re.compile(r"\.v(\d)\b")
-_BITS = re.compile(r"\.[bufs](\d+)$")
-_COPIED = re.compile(r"\], *(0x[0-9a-f]+|\d+)\b")
-_MATRICES = re.compile(r"\.x(\d)\b")
+WORST = "worst case"
+_BY_DATA = "its addresses are computed from data, or in a way that is not followed"
+_LOOP = "it is a loop of compare and swap, which goes round as often as others come between"
+_TURNS = "lanes that meet at one address take turns there, which depends on data"
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """In what instructions an access is made: `count` of `opcode`, each of `width` bytes per lane."""
+    """In what instructions an access is made: `made`, each of `width` bytes per lane."""
 
-    opcode: str
+    made: tuple[PtxInstruction, ...]
     width: int
-    count: int
+
+    @property
+    def opcode(self) -> str:
+        return self.made[0].opcode
+
+    @property
+    def count(self) -> int:
+        return len(self.made)
 
     @property
     def is_matrix(self) -> bool:
         return "matrix" in self.opcode
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return {"instruction": self.opcode, "bytes": self.width, "requests": self.count}
 
 
 def predict(found: Sequence[Found], layout_text: str, ptx: str) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def predict(found: Sequence[Found], layout_text: str, ptx: str) -> dict[str, Any
     Args:
         found: As `find_accesses` gives them.
         layout_text: The layout of the kernel, which names the regions.
-        ptx: The assembly that was made of the module.
+        ptx: The assembly that was made of the module; empty for a target that has none.
     """
     layout = parse_layout(layout_text)
     by_region: dict[int, list[Found]] = {}
@@ -73,8 +75,12 @@ def predict(found: Sequence[Found], layout_text: str, ptx: str) -> dict[str, Any
         region = _region_at(layout, access)
         if region is not None:
             by_region.setdefault(region, []).append(access)
-    codes = _codes(layout, ptx, by_region)
-    rows = [row for region, accesses in by_region.items() for row in _rows(region, accesses, codes.get(region, ()))]
+    if ptx:
+        code = RegionCode(layout, ptx, by_region)
+        rows = [row for region, accesses in by_region.items() for row in _rows(region, accesses, code)]
+    else:
+        why = f"only accesses of NVIDIA GPUs are predicted, not of {layout.target}"
+        rows = [_named(region, access) | {"why": why} for region, accesses in by_region.items() for access in accesses]
     return {"version": ACCESSES_VERSION, "accesses": rows}
 
 
@@ -85,54 +91,68 @@ def _region_at(layout: BufferLayout, access: Found) -> int | None:
     return started[-1] if started and layout.regions[started[-1]].kind == OPERATIONS[access.op][0] else None
 
 
-def _codes(layout: BufferLayout, ptx: str, regions: Collection[int]) -> dict[int, tuple[PtxInstruction, ...]]:
-    """The instructions of each region that access its memory: of one copy, where the compiler made several alike."""
-    program = parse_ptx(ptx, layout.kernel)
-    children = {each.id: 1 << each.id for each in layout.regions}
-    for child in reversed(layout.regions):
-        if child.parent >= 0:
-            children[child.parent] |= children[child.id]
-    events = {
-        number: [
-            (event.edge, event.region) for event in layout.frames[instruction.stamp[0]].stamps[instruction.stamp[1]]
-        ]
-        for number, instruction in enumerate(program.instructions)
-        if instruction.stamp is not None
-    }
-    state = open_regions(program.flow, events, [children[each.id] for each in layout.regions])
-    runs: dict[int, list[list[PtxInstruction]]] = {region: [] for region in regions}
-    for number, instruction in enumerate(program.instructions):
-        for edge, started in events.get(number, ()):
-            if edge == "start" and started in runs:
-                runs[started].append([])
-        for region in runs if state[number] and not instruction.own else ():
-            pattern = _INSTRUCTION[layout.regions[region].kind]
-            if (state[number] or 0) >> region & 1 and pattern.match(instruction.opcode) and runs[region]:
-                runs[region][-1].append(instruction)
-    return {
-        region: tuple(copies[0])
-        for region, copies in runs.items()
-        if copies and all([i.opcode for i in copy] == [i.opcode for i in copies[0]] for copy in copies)
-    }
+def _named(region: int, access: Found) -> dict[str, Any]:
+    return {"region": region, "op": access.op, "space": OPERATIONS[access.op][1]}
 
 
-def _rows(region: int, accesses: Sequence[Found], code: Sequence[PtxInstruction]) -> Iterator[dict[str, Any]]:
-    """A row for each access of a region, whose instructions follow each other in the same order."""
-    rest = list(code)
+def _rows(region: int, accesses: Sequence[Found], code: RegionCode) -> Iterator[dict[str, Any]]:
+    """Rows for each access of a region, whose instructions follow each other in the same order."""
+    rest = list(code.of(region))
+    if any(access.op in BY_CODE for access in accesses):
+        yield from _rows_by_code(_named(region, accesses[0]), rest, code)
+        return
     for access in accesses:
-        space = OPERATIONS[access.op][1]
-        row: dict[str, Any] = {"region": region, "op": access.op, "space": space}
+        row = _named(region, access)
+        made = None
         try:
             made = _take(access, rest)
-            row |= {"instruction": made.opcode, "bytes": made.width, "requests": made.count}
+            row |= made.row
             if access.copies > 1:
                 row["copies"] = access.copies
-            if access.why:
-                raise Unknown(access.why)
-            row |= _shared_cost(access, made) if space == "shared" else _global_cost(access, made)
+            row |= _shared_cost(access, made, code) if row["space"] == "shared" else _global_cost(access, made)
         except Unknown as unknown:
             row["why"] = str(unknown)
         yield row
+        if made and access.op == "ttg.async_copy_global_to_local":
+            yield _row_of_code(_named(region, access) | {"space": "shared"}, made, code)
+
+
+def _rows_by_code(named: dict[str, Any], rest: Sequence[PtxInstruction], code: RegionCode) -> Iterator[dict[str, Any]]:
+    """A row for each sort of instruction, whichever operation of the region has made it."""
+    sorts: dict[tuple[str, int], list[PtxInstruction]] = {}
+    for instruction in rest:
+        sorts.setdefault((instruction.opcode, width_of(instruction)), []).append(instruction)
+    for (_, width), made in sorts.items():
+        yield _row_of_code(named, Code(tuple(made), width), code)
+    if not rest and named["op"] == "ttg.convert_layout":
+        yield named | {"why": "it needs no shared memory: lanes exchange values in registers"}
+
+
+def _row_of_code(named: dict[str, Any], made: Code, code: RegionCode) -> dict[str, Any]:
+    """The row of instructions that access shared memory, by their addresses in the PTX."""
+    row = named | made.row
+    try:
+        return row | _cost_by_code(made, code)
+    except Unknown as unknown:
+        return row | {"why": str(unknown)}
+
+
+def _cost_by_code(made: Code, code: RegionCode) -> dict[str, Any]:
+    if made.opcode.startswith(("atom", "red")):
+        raise Unknown(_TURNS)
+    if not made.width:
+        raise Unknown("what its instructions access is not known")
+    costs = [code.shared_cost(instruction) for instruction in made.made]
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(costs):
+        if made.is_matrix:
+            raise Unknown(_BY_DATA)
+        ideal = access_cost.ideal_wavefronts(made.width)
+        # All lanes at different words of the same banks.
+        return {"cost": access_cost.LANES * made.count, "ideal": ideal * made.count, "bound": WORST, "why": _BY_DATA}
+    exact = all(cost.exact for cost in known)
+    cost, ideal = (sum(getattr(each, name) for each in known) for name in ("cost", "ideal"))
+    return {"cost": cost, "ideal": ideal, "bound": "exact" if exact else "at most"}
 
 
 def _take(access: Found, rest: list[PtxInstruction]) -> Code:
@@ -143,23 +163,12 @@ def _take(access: Found, rest: list[PtxInstruction]) -> Code:
     taken, total = [], 0
     while rest and total < wanted:
         taken.append(rest.pop(0))
-        total += _width(taken[-1])
-    if total != wanted or len({(each.opcode, _width(each)) for each in taken}) != 1:
+        total += width_of(taken[-1])
+    if access.op == "tt.atomic_rmw" and any(".cas" in each.opcode for each in taken):
+        raise Unknown(_LOOP)
+    if total != wanted or len({(each.opcode, width_of(each)) for each in taken}) != 1:
         raise Unknown("its instructions are not those that its layout asks for")
-    return Code(taken[0].opcode, _width(taken[0]), len(taken))
-
-
-def _width(instruction: PtxInstruction) -> int:
-    """Bytes per lane."""
-    opcode = instruction.opcode
-    if opcode.startswith("cp.async"):
-        size = _COPIED.search(instruction.operands)
-        return int(size[1], 0) if size else 0
-    if "matrix" in opcode:
-        matrices = _MATRICES.search(opcode)
-        return 4 * int(matrices[1]) if matrices else 0
-    vector, bits = _VECTOR.search(opcode), _BITS.search(opcode)
-    return (int(vector[1]) if vector else 1) * int(bits[1]) // 8 if bits else 0
+    return Code(tuple(taken), width_of(taken[0]))
 
 
 def _span(bases: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -170,7 +179,9 @@ def _span(bases: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return sums
 
 
-def _shared_cost(access: Found, code: Code) -> dict[str, Any]:
+def _shared_cost(access: Found, code: Code, region: RegionCode) -> dict[str, Any]:
+    if access.why or not access.offsets:
+        return _cost_by_code(code, region)
     registers, lanes = ([basis for (basis,) in part] for part in access.offsets)
     if code.is_matrix:
         rows = _matrix_rows(registers, lanes, transposed=".trans" in code.opcode)
@@ -193,8 +204,22 @@ def _matrix_rows(registers: list[int], lanes: list[int], *, transposed: bool) ->
 
 def _global_cost(access: Found, code: Code) -> dict[str, Any]:
     form, bases = access.form, access.bases
-    if form is None or bases is None:
-        raise Unknown(access.why)
+    assert bases is not None  # `_take` has asked.
+    distinct = 1 << sum(any(basis) for basis in bases.lanes)
+    ideal = max(1, distinct * code.width // access_cost.SECTOR_BYTES) * code.count
+    try:
+        if form is None:
+            raise Unknown(access.why)
+        return {"ideal": ideal} | _known_cost(access, form, code)
+    except Unknown as unknown:
+        # Each lane somewhere else.
+        cost = max(distinct, ideal // code.count) * code.count
+        return {"cost": cost, "ideal": ideal, "bound": WORST, "why": str(unknown)}
+
+
+def _known_cost(access: Found, form: Form, code: Code) -> dict[str, Any]:
+    bases = access.bases
+    assert bases is not None
     registers = [basis for basis in bases.registers if any(basis)]
     inside = (code.width // access.element_bytes).bit_length() - 1
     starts = list(itertools.islice(_span(registers[inside:]) if registers[inside:] else [()], MOST_REQUESTS + 1))
@@ -203,31 +228,42 @@ def _global_cost(access: Found, code: Code) -> dict[str, Any]:
     lanes = _span(bases.lanes)
     if not form.terms:
         lanes = lanes[:1]  # One address for all.
-    cost, longest = 0, 0
+    cost, longest, fixed = 0, 0, True
+    multiple = _multiple(form, code.width)
     for start in starts:
         places = [tuple(a ^ b for a, b in zip(lane, start, strict=True)) if start else lane for lane in lanes]
-        request, run = _request(form, places, code.width)
-        cost, longest = cost + request, max(longest, run)
+        ranges = _blocks(form, places, code.width)
+        counts = [access_cost.sectors(block, multiple) for block in ranges]
+        cost += sum(count for count, _ in counts)
+        fixed &= all(always for _, always in counts)
+        longest = max(longest, *map(_longest, ranges))
+    if not fixed:
+        why = (
+            f"its rows begin at multiples of {multiple} bytes for all that is known, not of {access_cost.SECTOR_BYTES}"
+        )
+        return {"cost": cost, "bound": WORST, "run_bytes": longest, "why": why}
     whole = all(term.is_known for term in form.terms.values())
-    distinct = 1 << sum(any(basis) for basis in bases.lanes)
-    ideal = max(1, distinct * code.width // access_cost.SECTOR_BYTES) * code.count
     return {
         "cost": cost,
-        "ideal": ideal,
         "bound": "exact" if whole and not access.masked else "at most",
         "run_bytes": longest,
     }
 
 
-def _request(form: Form, places: Sequence[tuple[int, ...]], width: int) -> tuple[int, int]:
-    """Sectors of one instruction of a warp, and the most bytes in a row that it asks for."""
-    blocks: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+def _multiple(form: Form, width: int) -> int:
+    """What rows begin at multiples of: any access is aligned to its width, and so are all that are widths apart."""
     multiple = math.gcd(form.multiple, access_cost.SECTOR_BYTES)
     for term in form.terms.values():
         multiple = multiple if term.is_known else math.gcd(multiple, term.multiple)
         fills = term.step and term.run * term.step % access_cost.SECTOR_BYTES == 0
         if not (term.is_known or term.apart or fills):
             raise Unknown("its addresses wrap around, at no place that is known")
+    return max(multiple, width)
+
+
+def _blocks(form: Form, places: Sequence[tuple[int, ...]], width: int) -> list[list[tuple[int, int]]]:
+    """The bytes that one instruction of a warp asks for, of each row those from where it begins."""
+    blocks: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for place in places:
         key, offset = [], 0
         for dimension, term in form.terms.items():
@@ -236,13 +272,7 @@ def _request(form: Form, places: Sequence[tuple[int, ...]], width: int) -> tuple
             key.append(block)
             offset += term.step * within
         blocks.setdefault(tuple(key), []).append((offset, offset + width))
-    multiple = max(multiple, width)  # Any access is aligned to its width, and so are all that are widths apart.
-    counts = [access_cost.sectors(ranges, multiple) for ranges in blocks.values()]
-    if None in counts:
-        raise Unknown(
-            f"its rows begin at multiples of {multiple} bytes for all that is known, not of {access_cost.SECTOR_BYTES}"
-        )
-    return sum(count or 0 for count in counts), max(_longest(ranges) for ranges in blocks.values())
+    return list(blocks.values())
 
 
 def _longest(ranges: list[tuple[int, int]]) -> int:

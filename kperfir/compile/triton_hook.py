@@ -291,7 +291,7 @@ class Compilation:
         if failure is None:
             products, trial = tried
             metadata.update(trial)
-            if self._accesses and "ptx" in products:
+            if self._accesses:
                 metadata[ACCESSES_KEY] = to_text(self._accesses)
             self._products = products
             run_passes(module, "kperf-keep-module{action=forget}")

@@ -67,7 +67,7 @@ def _predicted(compiled: Any, layout: str, accesses: str) -> dict[str, Any] | No
     from kperfir.compile.accesses import predict
 
     try:
-        return predict(from_text(accesses), layout, compiled.asm["ptx"])
+        return predict(from_text(accesses), layout, compiled.asm.get("ptx", ""))
     except Exception:  # Assembly that another tool has changed.
         return None
 

@@ -10,8 +10,12 @@ import pytest
 import kperfir
 from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
 from kperfir.analysis.accesses import access_patterns
-from support.access_kernels import picks, row_sums, stepped, turned
-from support.access_truth import compare
+from kperfir.compile.access_shapes import from_text
+from kperfir.compile.accesses import predict
+from kperfir.runtime.simt import SimtDriver
+from support.access_kernels import picks, row_sums, shared_picks, stepped, turned, turned_padded
+from support.access_truth import compare, compare_copies, copies_as_stores
+from support.compiling import attempt, instrumentation
 from support.launch import run_profiled
 
 if TYPE_CHECKING:
@@ -22,22 +26,27 @@ if TYPE_CHECKING:
 
 # Regions of which all accesses are predicted, and those of them that are exact.
 KERNELS = {
-    "transpose_fp16@aligned": (2, 0),
+    "transpose_fp16@aligned": (3, 1),
     "rope_bf16": (6, 6),
-    "reduce_rows": (1, 1),
-    "topk_fp32": (2, 2),
+    "reduce_rows": (4, 3),
+    "topk_fp32": (4, 4),
     "embedding_fwd": (3, 3),
-    "split_join_flip": (4, 4),
-    "matmul_fp16": (12, 5),
-    "matmul_tf32": (12, 5),
-    "matmul_int8": (4, 3),
-    "fa_fwd_fp16@even": (12, 3),
-    "fa_bwd_dkdv": (21, 12),
-    "g_mma_v2": (5, 5),
+    "split_join_flip": (6, 6),
+    "matmul_fp16": (13, 6),
+    "matmul_tf32": (13, 6),
+    "matmul_int8": (11, 4),
+    "fa_fwd_fp16@even": (14, 5),
+    "fa_bwd_dkdv": (24, 15),
+    "g_mma_v2": (6, 6),
     "g_cp_mbarrier": (3, 3),
-    "branchy_loop": (4, 4),
+    "branchy_loop": (5, 5),
+    # Atomics, and the scratch of sorts and scans.
+    "embedding_bwd_f32": (4, 4),
+    "layernorm_bwd_lock": (19, 11),
+    "sort_i32": (5, 5),
+    "cumsum_fp32": (3, 1),
 }
-HOPPER = {"fa_fwd_fp16@even": (10, 1), "cluster_2": (2, 2)}
+HOPPER = {"fa_fwd_fp16@even": (12, 3), "cluster_2": (3, 2)}
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -48,6 +57,22 @@ def test_prediction_is_what_the_device_counts(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", HOPPER)
 def test_prediction_is_what_the_device_counts_on_hopper(name: str, tmp_path: Path) -> None:
     check(HOPPER_WORKLOADS[name], HOPPER[name], tmp_path, simt_chip="h100")
+
+
+def test_shared_side_of_copies_is_what_stores_to_the_same_addresses_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = SimtDriver.load
+    monkeypatch.setattr(
+        SimtDriver, "load", lambda self, name, binary: load(self, name, copies_as_stores(binary.decode()).encode())
+    )
+    run = run_profiled(WORKLOADS["matmul_fp16"], tmp_path / "out.kpf", log=True, buffer_bytes=64 << 10)
+    table = compare_copies(run)
+    assert len(table) == 6
+    assert table["exact"].all()
+    assert (table["cost"] == table["ideal"]).all()
+    assert (table["least"] == table["cost"]).all()
+    assert (table["most"] == table["cost"]).all()
 
 
 def check(workload: Workload, expected: tuple[int, int], folder: Path, **options: Any) -> None:
@@ -100,9 +125,30 @@ def test_steps_cost_the_sectors_that_they_touch(step: int, degree: int, tmp_path
     assert (load["degree"], load["bound"]) == (degree, "exact")
 
 
-def test_addresses_from_memory_are_not_predicted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("padding", "degree"), [(1, 1), (2, 2), (32, 32)])
+def test_conflicts_of_padded_rows_are_those_of_their_addresses(padding: int, degree: int, tmp_path: Path) -> None:
+    table = patterns(lambda: turned_padded(padding), tmp_path)
+    read = table.loc["local_load"]
+    assert (read["bound"], read["degree"], table.loc["local_store"]["degree"]) == ("exact", degree, 1)
+
+
+def test_addresses_from_memory_have_a_worst_case_and_say_why(tmp_path: Path) -> None:
     load = patterns(picks, tmp_path).loc["load"].iloc[1]
-    assert (load["requests"], load["bound"]) == (1, "unknown")
-    assert load["cost"] != load["cost"]
+    assert (load["requests"], load["bound"], load["cost"]) == (1, "worst case", 32)
     assert "data" in load["why"]
     assert load["mean_cycles"] > 0
+
+
+def test_places_in_shared_memory_from_memory_have_a_worst_case(tmp_path: Path) -> None:
+    load = patterns(lambda: shared_picks(32), tmp_path).loc["local_load"]
+    assert (load["requests"], load["bound"], load["cost"], load["ideal"]) == (8, "worst case", 256, 8)
+    assert "data" in load["why"]
+
+
+def test_every_access_of_another_target_says_that_it_is_not_predicted() -> None:
+    with instrumentation():
+        compiled = attempt(WORKLOADS["fa_fwd_fp16@even"].case, "gfx942").compiled
+    metadata = compiled.metadata
+    rows = predict(from_text(metadata.kperf_accesses), metadata.kperf_layout, compiled.asm.get("ptx", ""))["accesses"]
+    assert len(rows) >= 5
+    assert all("NVIDIA" in row["why"] and "gfx942" in row["why"] and "cost" not in row for row in rows)

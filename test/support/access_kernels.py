@@ -27,10 +27,20 @@ def turn(x, y, SIZE: gl.constexpr, TILE: gl.constexpr, SHARED: gl.constexpr):
 
 def turned(swizzled: int, *, size: int = 128, tile: int = 64) -> None:
     """`swizzled`: over how many rows the columns are spread; 1 is none."""
+    turn_through(gl.SwizzledSharedLayout(1, 1, swizzled, [1, 0]), size, tile)
+
+
+def turned_padded(padding: int, *, size: int = 128, tile: int = 64) -> None:
+    """Rows that lie `padding` words further apart than they are long."""
+    turn_through(gl.PaddedSharedLayout.with_identity_for([[tile, padding]], [tile, tile], [1, 0]), size, tile)
+
+
+def turn_through(shared: object, size: int, tile: int) -> None:
+    """The transpose of a matrix, by way of memory of this layout."""
     x = torch.arange(size * size, dtype=torch.float32).reshape(size, size)
     y = torch.empty_like(x)
     grid = (size // tile, size // tile)
-    turn[grid](x, y, size, tile, gl.SwizzledSharedLayout(1, 1, swizzled, [1, 0]), num_warps=4)
+    turn[grid](x, y, size, tile, shared, num_warps=4)
     assert torch.equal(y, x.T)
 
 
@@ -80,3 +90,21 @@ def picks(count: int = 128) -> None:
     x, ids, y = torch.arange(count, dtype=torch.float32), torch.arange(count).flip(0), torch.empty(count)
     pick[(1,)](x, ids, y, BLOCK=count, num_warps=4)
     assert torch.equal(y, x.flip(0))
+
+
+@gluon.jit
+def shared_pick(x, ids, y, BLOCK: gl.constexpr):
+    LAYOUT: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, BLOCK, layout=LAYOUT)
+    memory = gl.allocate_shared_memory(gl.float32, [BLOCK], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    memory.store(gl.load(x + i))
+    gl.barrier()
+    gl.store(y + i, memory.gather(gl.load(ids + i), axis=0))
+
+
+def shared_picks(step: int, *, count: int = 1024) -> None:
+    """Numbers `step` apart in shared memory, picked by a list of places."""
+    x, y = torch.arange(count, dtype=torch.float32), torch.empty(count)
+    ids = (torch.arange(count, dtype=torch.int32) * step) % count
+    shared_pick[(1,)](x, ids, y, BLOCK=count, num_warps=4)
+    assert torch.equal(y, x[ids.long()])

@@ -34,7 +34,9 @@ def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
     wavefronts too many of all warps that share the unit. Bound: and by all that is left of the time of these regions.
     """
     table = case.accesses
-    rows = _worst(table[(table["space"] == "shared") & (table["bound"] == "exact")])
+    # Scratch that the compiler takes is laid out by it, and where copies write is not what a warp waits for.
+    chosen = table["op"].isin(("ttg.local_load", "ttg.local_store", "ttg.local_alloc"))
+    rows = _worst(table[chosen & (table["bound"] == "exact")])
     spans = case.spans[case.spans["name"].isin(rows["name"])]
     if spans.empty:
         return
@@ -78,7 +80,8 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
     value is waited for), goes with the sectors: 1 - ideal / cost of it. Bound: the launch goes with the sectors.
     """
     table = case.accesses
-    known = table[(table["space"] == "global") & table["cost"].notna()]
+    known = table[(table["space"] == "global") & table["bound"].isin(("exact", "at most"))]
+    known = known[~known["op"].str.contains("atomic")]  # Of those `spread-atomics` speaks.
     rows = _worst(known)
     spans = case.spans[case.spans["name"].isin(rows["name"])]
     if spans.empty:

@@ -265,10 +265,16 @@ void Sm::atomic(Warp &warp, const MicroOp &op, LaneMask active) {
   }
 
   LineList list;
-  coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
-  dropFromL1(list);
   const GlobalRange *range = commonRange(*launch.memory, addresses.lane, bytes,
                                          active, rangeHint[warp.pc - 1]);
+  if (range)
+    coalesce(*range, addresses.lane, bytes, active,
+             isContiguous(addresses.lane, bytes, active), list);
+  else
+    coalesceMapped(*launch.memory, addresses.lane, bytes, active, list);
+  logUnits(list.countSectors());
+  if (!range || mayBeInL1(range))
+    dropFromL1(list);
   if (isUntimed)
     noteUntimedWrite(range);
   uint64_t served =
