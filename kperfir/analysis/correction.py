@@ -5,7 +5,14 @@
 Between two stamps of a warp lie the store of the first, the clock read of the second and, where another frame begins,
 the end of one frame and the begin of the next. That takes a constant number of issue slots (the constant per record of
 KPerfIR's trace replay), unless the warp waits for something anyway: then it is hidden, and a wait is the difference of
-the two clock reads around it. What is not known is in the uncertainty, gap by gap:
+the two clock reads around it.
+
+A loaded value comes when it comes, whatever is recorded meanwhile. So the gap that waits for it was shortened by what
+the records took since the load was issued, and gets it back: the first gap behind a load that is long enough to be a
+wait and is of neither a load nor a wait of another kind. Without records the warp would have come there earlier, and
+gone on at the same time. Likewise a long wait for asynchronous copies, from the last of them on.
+
+What is not known is in the uncertainty, gap by gap:
 
 * In all but the shortest gaps the latency of some instruction may have hidden the record.
 * From the shortest wait on, a gap may wait for what was asked for before; it is then shorter by what records delayed.
@@ -22,7 +29,7 @@ Of stamps that are stored several at once (`batch`), the store is in the gap beh
 there is a clock read alone.
 
 Only durations are corrected. Starts and ends stay as measured, so nothing is reordered across warps; no gap gets less
-than nothing, so neither does any region, nor a flow.
+than nothing, so neither does any region, nor a flow. What one gap gets back is at most what the gaps before it lost.
 """
 
 from __future__ import annotations
@@ -59,6 +66,7 @@ GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES = 24, 11  # The same where stamp
 LOAD_KINDS = ("load", "atomic")
 SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
 LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
+LONG_WAIT_CYCLES = 100  # A wait for copies that are under way: a shorter one may be the instruction's own time.
 # Executions of a gap that are compared, at least, and which of them its range is of.
 LEAST_EXECUTIONS = 4
 RANGE = (0.1, 0.9)
@@ -98,10 +106,9 @@ def corrected_durations(
         part = spans.iloc[rows]
         tracks = _Keys(of_launch)
         first, last = (_find(part, column, tracks) for column in ("start_cycles", "end_cycles"))
-        waits = first[(first >= 0) & part["kind"].isin(WAIT_KINDS).to_numpy()]
-        loads = last[(last >= 0) & part["kind"].isin(LOAD_KINDS).to_numpy()]
+        borders = _Borders.of(part["kind"], first, last)
         storage = storages.get(int(of_launch["launch"].iloc[0]), Storage())
-        own, unsure, contended = _gaps(of_launch, tracks.stamps, _Borders(waits, loads), storage)
+        own, unsure, contended = _gaps(of_launch, tracks.stamps, borders, storage)
         known = (first >= 0) & (last >= first)
         sums = [np.concatenate(([0], np.cumsum(gaps))) for gaps in (own, unsure, contended**2)]
         # The gap in front of stamp i is entry i, so those of a span are first + 1 to last.
@@ -151,13 +158,16 @@ def _gaps(
     follows = np.concatenate(([False], track[1:] == track[:-1]))
     same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
+    waits, loads = _behind(borders.waits, len(gap)), _behind(borders.loads, len(gap)) & follows
+    copies, copy_waits = (_behind(those, len(gap)) & follows for those in (borders.copies, borders.copy_waits))
     in_frame = np.where(gap <= SHORT_GAP_CYCLES, SHORT_RECORD_CYCLES, RECORD_CYCLES)
     is_stored = slot % storage.batch == 0  # The stamp before, and those that waited for it.
     in_frame = np.where(is_stored, in_frame, PENDING_RECORD_CYCLES)
-    hides_frame = may_hide & _behind(borders.loads, len(gap))
+    hides_frame = may_hide & _behind(borders.loaded, len(gap))
     frame_end, hidden = (FRAME_CYCLES, HIDDEN_FRAME_CYCLES)
     if storage.is_global:
         frame_end, hidden = (GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES)
+    unhidden = np.where(follows, np.minimum(np.where(same_frame, in_frame, frame_end), gap), 0)
     own = np.where(same_frame, in_frame, np.where(hides_frame, hidden, frame_end))
     is_open = hides_frame | (gap >= LONG_FRAME_GAP_CYCLES)
     of_frame = np.where(is_open, frame_end - hidden, FRAME_UNSURE_CYCLES)
@@ -169,8 +179,14 @@ def _gaps(
     # Where other executions show how far it moves, it moves either way.
     contended = np.where(compared, np.maximum(contended, shift), 0)
     unsure = np.where(compared, unsure, np.maximum(unsure, shift))
-    own = np.where(_behind(borders.waits, len(gap)) & may_hide, 0, own)
+    own = np.where(waits & may_hide, 0, own)
     own, unsure = np.minimum(own, gap), np.minimum(unsure, gap)
+    for at, since in (
+        _waits_for(loads, may_hide & follows & ~loads & ~waits, follows, since_last=False),
+        _waits_for(copies, copy_waits & (gap >= LONG_WAIT_CYCLES), follows, since_last=True),
+    ):
+        taken = np.concatenate(([0], np.cumsum(unhidden)))
+        own[at] = np.where(same_frame[at], 0, own[at]) - (taken[at] - taken[since + 1])
     return np.where(follows, own, 0), np.where(follows, unsure, 0), contended
 
 
@@ -179,6 +195,25 @@ def _behind(stamps: Integers, count: int) -> NDArray[np.bool_]:
     mask = np.zeros(count, bool)
     mask[stamps[stamps + 1 < count] + 1] = True
     return mask
+
+
+def _waits_for(
+    issues: NDArray[np.bool_], may_wait: NDArray[np.bool_], follows: NDArray[np.bool_], *, since_last: bool
+) -> tuple[Integers, Integers]:
+    """Gaps in which a warp waits for what was issued before, and for each the gap in which that was.
+
+    Args:
+        issues: Gaps in which something is issued.
+        may_wait: Gaps that are a wait if something was issued since the one before.
+        follows: Gaps that have one before them, of the same warp.
+        since_last: Of all that was issued since then, the last; else the first.
+    """
+    waits, issued = np.flatnonzero(may_wait), np.flatnonzero(issues)
+    warp_begin = np.maximum.accumulate(np.where(follows, 0, np.arange(len(follows))))
+    after = np.maximum(np.concatenate(([-1], waits[:-1])), warp_begin[waits])
+    first, end = np.searchsorted(issued, after, side="right"), np.searchsorted(issued, waits)
+    known = first < end
+    return waits[known], issued[(end - 1 if since_last else first)[known]]
 
 
 def _places(frame: Integers, slot: Integers) -> Integers:
@@ -203,10 +238,28 @@ def _ranges(gap: Integers, place: Integers) -> tuple[Integers, NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Borders:
-    """Stamps with which a wait begins, and with which a load ends, whose value what follows may wait for."""
+    """Stamps with which accesses that bring values end, and with which waits, loads, asynchronous copies and waits for
+    those begin.
+    """
 
+    loaded: Integers
     waits: Integers
     loads: Integers
+    copies: Integers
+    copy_waits: Integers
+
+    @classmethod
+    def of(cls, kind: pd.Series, first: Integers, last: Integers) -> _Borders:
+        """Those of spans: their kinds, and the stamps with which they begin and end, -1 where there is none."""
+
+        def at(stamps: Integers, *kinds: str) -> Integers:
+            those: Integers = stamps[(stamps >= 0) & kind.isin(kinds).to_numpy()]
+            return those
+
+        return cls(
+            at(last, *LOAD_KINDS), at(first, *WAIT_KINDS), at(first, "load"), at(first, "async_copy"),
+            at(first, "async_wait"),
+        )  # fmt: skip
 
 
 class _Keys:

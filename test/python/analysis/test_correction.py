@@ -54,7 +54,7 @@ def test_a_gap_loses_the_cost_of_a_record_and_more_at_a_frames_end():
 
 def test_a_span_loses_the_cost_of_all_records_inside():
     gaps = SHORT_RECORD_CYCLES + RECORD_CYCLES + FRAME_CYCLES + RECORD_CYCLES + FRAME_CYCLES
-    assert corrected(spans((0, 1000, 1300)), stamps(CLOCKS)) == [300 - gaps]
+    assert corrected(spans((0, 1000, 1300), kind="kernel"), stamps(CLOCKS)) == [300 - gaps]
 
 
 def test_a_wait_is_the_difference_of_its_clocks():
@@ -85,6 +85,40 @@ def test_a_frames_end_is_hidden_where_a_loaded_value_is_waited_for():
     table = spans((0, 1080, 1100), (0, 1100, 1300))
     assert corrected(table, stamps(CLOCKS))[1] == 200 - HIDDEN_FRAME_CYCLES
     assert corrected(spans((0, 1080, 1100), (0, 1100, 1300), kind="store"), stamps(CLOCKS))[1] == 200 - FRAME_CYCLES
+
+
+def test_a_wait_for_a_loaded_value_gets_back_what_records_took_since_the_first_load():
+    clocks = [(0, 0, 0), (0, 1, 20), (0, 2, 40), (0, 3, 60), (0, 4, 360), (0, 5, 660)]
+    loads, others = [(0, 0, 20), (0, 40, 60)], [(0, 60, 360), (0, 360, 660), (0, 0, 660)]
+    table = pd.concat([spans(*loads), spans(*others, kind="compute")], ignore_index=True)
+    wait, later, all_of_it = corrected(table, stamps(clocks))[2:]
+    assert wait == 300 + 2 * RECORD_CYCLES, "behind the first load are one gap and the second load"
+    assert later == 300 - RECORD_CYCLES, "nothing is awaited any more"
+    assert all_of_it == 660 - 2 * RECORD_CYCLES, "hidden were all but the first load and the last gap"
+
+
+def test_a_wait_begins_anew_in_each_warp_and_ends_at_no_other_load_and_in_no_short_gap():
+    clocks = [(0, 0, 0), (0, 1, 20), (0, 2, 220), (0, 3, 240), (0, 4, 540)]
+    table = pd.concat(
+        [spans((0, 0, 20), (0, 20, 220)), spans((0, 220, 240), (0, 240, 540), kind="compute")], ignore_index=True
+    )
+    assert corrected(table, stamps(clocks))[1:] == [200 - RECORD_CYCLES, 20 - RECORD_CYCLES, 300 + 2 * RECORD_CYCLES]
+    other = [(0, 0, 0), (0, 1, 300)]
+    assert corrected(spans((1, 0, 300), kind="compute"), stamps([(0, 0, 0), (0, 1, 20)], other)) == [
+        300 - RECORD_CYCLES
+    ]
+
+
+def test_a_long_wait_for_copies_gets_back_what_records_took_since_the_last_copy():
+    clocks = [(0, 0, 0), (0, 1, 20), (0, 2, 40), (0, 3, 60), (0, 4, 260), (0, 5, 460), (0, 6, 520)]
+    table = pd.concat(
+        [
+            spans((0, 0, 20), (0, 20, 40), kind="async_copy"),
+            spans((0, 60, 260), (0, 260, 460), (0, 460, 520), kind="async_wait"),
+        ],
+        ignore_index=True,
+    )
+    assert corrected(table, stamps(clocks))[2:] == [200 + RECORD_CYCLES, 200, 60]
 
 
 def test_what_differs_among_executions_is_uncertain_and_adds_up_as_independent_errors_do():
