@@ -96,9 +96,9 @@ def corrected_durations(
         storages: By launch, how its stamps were stored, where that is not as usual.
 
     Returns:
-        A row per span, with its index: ``duration_cycles`` without what the records in it took, from 0 to what was
-        measured, and ``uncertainty_cycles``: how much less or more it may be. A span whose stamps are not among
-        `stamps` is left as it is, with an uncertainty of nan.
+        A row per span, with its index: ``duration_cycles`` as it would have been without records, not below 0, and
+        ``uncertainty_cycles``: how much less or more it may be. A span whose stamps are not among `stamps` is left as
+        it is, with an uncertainty of nan.
     """
     measured = spans["duration_cycles"].to_numpy()
     overhead, uncertainty = np.zeros(len(spans), np.int64), np.full(len(spans), np.nan)
