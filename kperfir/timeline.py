@@ -6,7 +6,7 @@
     timeline.aggregates   # a row per region and warp: count, sum, histogram; all there is with strategy aggregate
 
 Loading reads the table of contents; buffers are decoded when the first table is asked for. Neither Triton nor torch
-is imported. What the columns mean is in docs/contracts.md, section 5.
+is imported. What the columns mean is in docs/timeline.md.
 """
 
 from __future__ import annotations

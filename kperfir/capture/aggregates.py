@@ -3,7 +3,7 @@
     table = build_aggregates(launches, spans)
 
 Of kernels that summed executions up (strategy ``aggregate``) it holds what the device counted; of others, the same is
-computed from their spans. Owns names, order and dtypes of the columns (docs/contracts.md, section 5).
+computed from their spans. Owns names, order and dtypes of the columns (docs/timeline.md).
 """
 
 from __future__ import annotations

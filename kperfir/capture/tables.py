@@ -1,6 +1,6 @@
 """The tables of a Timeline, column by column, from decoded launches.
 
-Owns names, order and dtypes of the columns (docs/contracts.md, section 5). Which launches there are, and when to
+Owns names, order and dtypes of the columns (docs/timeline.md). Which launches there are, and when to
 decode them, is `kperfir.timeline`'s business.
 """
 
