@@ -31,3 +31,9 @@ kperfir._native.record.Decoder.decode:
 
         `data` holds the shares of the CTAs `cta_ids` (linear), one after the other.
         """
+
+kperfir._native.trace.SliceWriter.__init__:
+    \from typing import Any
+    def __init__(
+        self, rows: dict[str, Any], regions: dict[str, Any], roots: dict[str, Any], sequence: dict[str, Any]
+    ) -> None: ...

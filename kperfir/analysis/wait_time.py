@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from kperfir._native import trace
 
 from kperfir.analysis.grouped import group_by
 
@@ -24,29 +25,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Cycles = NDArray[np.int64]
+    Rows = NDArray[np.int64]
 
 WAIT_KINDS = ("async_wait", "barrier", "mbarrier_wait", "wgmma_wait")
 LEVELS = {"kernel": ("kernel",), "role": ("kernel", "role"), "warp": ("kernel", "role", "warp")}
 
 
-def wait_cycles(spans: pd.DataFrame) -> Cycles:
+def wait_cycles(spans: pd.DataFrame, parent: Rows | None = None) -> Cycles:
     """Cycles of each span that its warp waits in, by the formula above.
 
     Args:
-        spans: As `Timeline.spans`; ``parent`` counts its rows, so a part of the table does only if parents are in it.
+        spans: As `Timeline.spans`.
+        parent: For each, its parent's row among them, which is an earlier one, or -1; default: as the column says,
+            which counts the rows of the whole table.
     """
-    parent, duration = spans["parent"].to_numpy(), spans["duration_cycles"].to_numpy()
-    outer = outermost_waits(spans)
-    wait: Cycles = np.where(outer, duration, 0)
-    above, carried = parent[outer], duration[outer]
-    while len(above):
-        known = above >= 0
-        above, carried = above[known], carried[known]
-        np.add.at(wait, above, carried)
-        above = parent[above]
-    inside = is_wait(spans) & ~outer
-    wait[inside] = duration[inside]
-    return wait
+    parent = spans["parent"].to_numpy() if parent is None else parent
+    duration = np.ascontiguousarray(spans["duration_cycles"], np.int64)
+    return trace.sum_outermost(np.ascontiguousarray(parent, np.int64), duration, is_wait(spans))
 
 
 def outermost_waits(spans: pd.DataFrame) -> NDArray[np.bool_]:

@@ -78,7 +78,7 @@ def _slice_events(
     Not complete events: readers turn microseconds into whole nanoseconds, start and duration each with a rounding
     error, and then drop slices that seem to overlap.
     """
-    order = drawing.event_order()
+    order = drawing.events
     rows = len(drawing.lane)
     arrows = _Arrows(drawing, first_arrow)
     for first in range(0, len(order), EVENTS_PER_CHUNK):

@@ -8,14 +8,15 @@ of each warp (`LaunchLanes.roots`), then the spans, which nest below.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from kperfir._native import trace
 
 from kperfir.analysis.wait_time import is_wait, wait_cycles
 from kperfir.errors import ExportError
 from kperfir.export.lanes import LaunchLanes, lanes_of, launch_rows, rows_of_launch, whole_ns
-from kperfir.export.nesting import event_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,42 +29,61 @@ if TYPE_CHECKING:
 LAUNCH_GAP_NS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LaunchDrawing:
-    """One launch. Arrays have one entry per row; times are whole nanoseconds of the axis that all launches share."""
+    """One launch. Arrays have one entry per row; times are whole nanoseconds of the axis that all launches share.
+
+    `events`: the begins and ends in the order in which they must be written, so that ties nest. A begin is the number
+    of its row, an end that plus the number of rows. Instants have no end.
+    """
 
     launch: dict[str, Any]  # Row of `Timeline.launches`.
     offset_ns: int  # Where the launch's own zero lies on the axis.
     lanes: LaunchLanes
     spans: pd.DataFrame
-    values: NDArray[Any]  # Per span: what a mark carries, int or float; else None.
+    marks: pd.DataFrame  # Rows of `Timeline.marks`; ``index`` is where in `spans` each lies.
     is_wait: NDArray[np.bool_]  # Per span: its warp does nothing but wait.
     wait_cycles: NDArray[np.int64]  # Per span: the part of it that is waiting.
-    lane: NDArray[np.int64]
-    start_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-    instant: NDArray[np.bool_]
+    times: tuple[NDArray[np.int64], NDArray[np.int64]]  # Per row: start and end, from the launch's own zero.
+    is_instant: NDArray[np.bool_]  # Per span.
     flows: pd.DataFrame  # Rows of `Timeline.flows`, with ``from_row`` and ``to_row`` among the rows here.
-    begin_order: NDArray[np.int64]  # Position of the row's begin and end in the walk over all nested rows.
-    end_order: NDArray[np.int64]
+    events: NDArray[np.int64]
+
+    @cached_property
+    def start_ns(self) -> NDArray[np.int64]:
+        """Where each row starts."""
+        return self.times[0] + self.offset_ns
+
+    @cached_property
+    def end_ns(self) -> NDArray[np.int64]:
+        """Where each row ends."""
+        return self.times[1] + self.offset_ns
+
+    @cached_property
+    def lane(self) -> NDArray[np.int64]:
+        """The lane of each row."""
+        lanes: NDArray[np.int64] = self.lanes.roots["lane"].to_numpy()
+        return np.concatenate([lanes, lanes[self.lanes.root_of_span]])
+
+    @cached_property
+    def instant(self) -> NDArray[np.bool_]:
+        """Which rows have no length and no end."""
+        return np.concatenate([np.zeros(len(self.lanes.roots), np.bool_), self.is_instant])
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """Per span: what a mark carries, int or float; else None."""
+        values = np.full(len(self.spans), None, object)
+        values[self.marks["index"].to_numpy(np.int64)] = self.marks["value"].to_numpy()
+        return values
 
     @property
     def extent_ns(self) -> tuple[int, int]:
         """Where the launch starts and ends."""
-        if not len(self.start_ns):
+        start, end = self.times
+        if not len(start):
             return self.offset_ns, self.offset_ns
-        return int(self.start_ns.min()), int(self.end_ns.max())
-
-    def event_order(self) -> NDArray[np.int64]:
-        """The begins and ends in the order in which they must be written, so that ties nest.
-
-        A begin is the number of its row, an end that plus the number of rows. Instants have no end.
-        """
-        rows = len(self.lane)
-        order = np.empty(2 * rows, np.int64)
-        order[self.begin_order] = np.arange(rows)
-        order[self.end_order] = np.arange(rows, 2 * rows)
-        return order[(order < rows) | ~self.instant[order - rows]] if self.instant.any() else order
+        return int(start.min()) + self.offset_ns, int(end.max()) + self.offset_ns
 
 
 def launch_drawings(timeline: Timeline) -> Iterator[LaunchDrawing]:
@@ -79,49 +99,67 @@ def launch_drawings(timeline: Timeline) -> Iterator[LaunchDrawing]:
 
 def _draw(timeline: Timeline, launch: dict[str, Any], free_ns: int, placed_ns: int | None) -> LaunchDrawing:
     spans, tracks = launch_rows(timeline, launch["launch"])
-    lanes = lanes_of(spans, tracks)
+    room = len(tracks)  # There are no more roots than that.
+    start, end = whole_ns(spans, room=room)
+    lanes = lanes_of(spans, (start[room:], end[room:]), tracks)
     roots = lanes.roots
-    root_count = len(roots)
-    span_start, span_end = whole_ns(spans)
-    start, end = np.r_[roots["start_ns"].to_numpy(), span_start], np.r_[roots["end_ns"].to_numpy(), span_end]
+    start, end = start[room - len(roots) :], end[room - len(roots) :]
+    start[: len(roots)], end[: len(roots)] = roots["start_ns"], roots["end_ns"]
     # A fitted time may lie a little before the launch's zero; nothing may lie before the axis' zero.
     offset_ns = free_ns - min(0, int(start.min(initial=0))) if placed_ns is None else placed_ns
 
-    parent = spans["parent"].to_numpy()
     first_row = int(spans.index[0]) if len(spans) else 0
-    begin_order, end_order = event_order(
-        np.r_[np.full(root_count, -1), np.where(parent < 0, lanes.root_of_span, parent - first_row + root_count)],
-        np.r_[np.zeros(root_count, np.int64), spans["depth"].to_numpy() + 1],
-    )
-    root = np.r_[np.arange(root_count), lanes.root_of_span]
-    start, end = _in_order(start, end, begin_order, end_order, root)
-    root_lane = roots["lane"].to_numpy()
+    parent = spans["parent"].to_numpy()
+    parent = np.ascontiguousarray(np.where(parent < 0, -1, parent - first_row) if first_row else parent)
+    is_instant = np.ascontiguousarray(spans["kind"] == "mark", np.bool_)
+    marks = rows_of_launch(timeline.marks, launch["launch"])
     return LaunchDrawing(
         launch=launch,
         offset_ns=offset_ns,
         lanes=lanes,
         spans=spans,
-        values=_values(timeline, launch["launch"], spans),
+        marks=marks.assign(index=marks["span"] - first_row),
         is_wait=is_wait(spans),
-        wait_cycles=wait_cycles(
-            spans[["kind", "duration_cycles"]].assign(parent=np.where(parent < 0, -1, parent - first_row))
-        ),
-        lane=root_lane[root],
-        start_ns=start + offset_ns,
-        end_ns=end + offset_ns,
-        instant=np.r_[np.zeros(root_count, np.bool_), (spans["kind"] == "mark").to_numpy()],
-        flows=_flows(timeline, launch["launch"], root_count - first_row, (start, end)),
-        begin_order=begin_order,
-        end_order=end_order,
+        wait_cycles=wait_cycles(spans, parent),
+        events=_ordered(lanes, parent, spans["depth"].to_numpy(), is_instant, (start, end)),
+        times=(start, end),
+        is_instant=is_instant,
+        flows=_flows(timeline, launch["launch"], len(roots) - first_row, (start, end)),
     )
 
 
-def _values(timeline: Timeline, launch: int, spans: pd.DataFrame) -> NDArray[Any]:
-    values = np.full(len(spans), None, object)
-    marks = rows_of_launch(timeline.marks, launch)
-    if len(marks):
-        values[marks["span"].to_numpy() - int(spans.index[0])] = marks["value"].to_numpy()
-    return values
+def _ordered(
+    lanes: LaunchLanes,
+    parent: NDArray[np.int64],
+    depth: NDArray[np.int16],
+    is_instant: NDArray[np.bool_],
+    times: tuple[NDArray[np.int64], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Order the events, and correct `times` so that none goes back along the walk over a root's rows.
+
+    Raises:
+        ExportError: ``not-nested``.
+    """
+    runs = lanes.first_span, lanes.end_span
+    ordered = trace.order(runs, parent, np.ascontiguousarray(depth, np.int16), is_instant, times)
+    if ordered is None:
+        raise _not_nested(
+            "a span whose parent comes later, or whose depth is not its parent's depth + 1", "a tree of spans per warp"
+        )
+    events, moved_ns = ordered
+    if moved_ns > 1:
+        raise _not_nested("a span that ends after the one around it", "spans that lie inside their parents")
+    return events
+
+
+def _not_nested(found: str, expected: str) -> ExportError:
+    return ExportError(
+        "not-nested",
+        what="the spans of a warp do not nest",
+        found=found,
+        expected=expected,
+        fix="report this as a bug of kperfir, with the .kpf file",
+    )
 
 
 def _flows(
@@ -133,37 +171,3 @@ def _flows(
     starts, ends = times
     forward = ends[flows["to_row"].to_numpy(np.int64)] >= starts[flows["from_row"].to_numpy(np.int64)]
     return flows[forward]
-
-
-def _in_order(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    begin_order: NDArray[np.int64],
-    end_order: NDArray[np.int64],
-    root: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts and ends that never go back along the walk over a root's rows.
-
-    The same cycle may have come out as two neighbouring nanoseconds, since an end is a start plus a duration.
-
-    Raises:
-        ExportError: ``not-nested`` if that is not all there is to correct.
-    """
-    if not len(start):
-        return start, end
-    times = np.empty(2 * len(start), np.int64)
-    times[begin_order], times[end_order] = start, end
-    # Each root on an axis of its own, so that one pass over all of them does not mix them.
-    first = int(times.min())
-    shift = np.empty_like(times)
-    shift[begin_order] = shift[end_order] = root * (int(times.max()) - first + 1) - first
-    ordered = np.maximum.accumulate(times + shift) - shift
-    if int((ordered - times).max()) > 1:
-        raise ExportError(
-            "not-nested",
-            what="the spans of a warp do not nest",
-            found="a span that ends after the one around it",
-            expected="spans that lie inside their parents",
-            fix="report this as a bug of kperfir, with the .kpf file",
-        )
-    return ordered[begin_order], ordered[end_order]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pandas as pd
+from kperfir._native import trace
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     DebugAnnotation,
     InternedData,
@@ -27,30 +28,17 @@ if TYPE_CHECKING:
     from kperfir.export.drawing import LaunchDrawing
     from kperfir.timeline import Timeline
 
+# Arguments of slices, as lib/Trace/Slices.h has them in order: those of a CTA that are numbers, then the others.
+ROOT_ARGUMENTS = ("cta", "cta_x", "cta_y", "cta_z", "warp", "records", "dropped")
+ARGUMENTS = (
+    *ROOT_ARGUMENTS, "role", "iteration", "start_cycles", "duration_cycles", "incomplete", "wait", "wait_cycles",
+    "value",
+)  # fmt: skip
 _ANNOTATIONS = (
     "cta", "cta_x", "cta_y", "cta_z", "warp", "role", "records", "dropped",
     "iteration", "start_cycles", "duration_cycles", "incomplete", "value", "wait", "wait_cycles",
 )  # fmt: skip
 _NAMES_PER_PACKET = 4096
-
-
-class Annotation:
-    """Field numbers of perfetto.protos.DebugAnnotation."""
-
-    NAME_IID = 1
-    BOOL_VALUE = 2
-    UINT_VALUE = 3
-    INT_VALUE = 4
-    DOUBLE_VALUE = 5
-    STRING_VALUE_IID = 17
-
-
-class TrackEventType:
-    """Values of perfetto.protos.TrackEvent.Type."""
-
-    SLICE_BEGIN = 1
-    SLICE_END = 2
-    INSTANT = 3
 
 
 class PacketWriter:
@@ -102,8 +90,8 @@ class PacketWriter:
         launch = drawing.launch
         start_ns, end_ns = drawing.extent_ns
         track = self._track(self._root, f"launch {launch['launch']}: {launch['kernel']}", rank=int(launch["launch"]))
-        trace = Trace()
-        begin = self._packet(trace, start_ns)
+        message = Trace()
+        begin = self._packet(message, start_ns)
         begin.track_event.type = TrackEvent.TYPE_SLICE_BEGIN
         begin.track_event.track_uuid = track
         begin.track_event.name = str(launch["kernel"])
@@ -113,10 +101,10 @@ class PacketWriter:
         notes = begin.track_event.debug_annotations.add(name="notes")
         for note in self._timeline.notes:
             notes.array_values.add(string_value=note)
-        end = self._packet(trace, end_ns)
+        end = self._packet(message, end_ns)
         end.track_event.type = TrackEvent.TYPE_SLICE_END
         end.track_event.track_uuid = track
-        self.raw(trace.SerializeToString())
+        self.raw(message.SerializeToString())
         return track
 
     def lanes(self, launch_track: int, lanes: pd.DataFrame) -> NDArray[np.int64]:
@@ -140,19 +128,19 @@ class PacketWriter:
         new = sorted(set(ctas.tolist()) - self._ctas)
         self._ctas.update(new)
         for first in range(0, len(new), _NAMES_PER_PACKET):
-            trace = Trace()
-            interned = self._packet(trace).interned_data
+            message = Trace()
+            interned = self._packet(message).interned_data
             for cta in new[first : first + _NAMES_PER_PACKET]:
                 interned.event_names.add(iid=cta + len(self._names) + 1, name=f"CTA {cta}")
-            self.raw(trace.SerializeToString())
+            self.raw(message.SerializeToString())
 
-    def raw(self, packets: bytes) -> None:
+    def raw(self, packets: bytes | memoryview) -> None:
         """Append serialised packets."""
         self._out.write(packets)
 
     def _begin_sequence(self) -> None:
-        trace = Trace()
-        packet = self._packet(trace)
+        message = Trace()
+        packet = self._packet(message)
         packet.sequence_flags = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         packet.first_packet_on_sequence = True
         interned: InternedData = packet.interned_data
@@ -169,12 +157,12 @@ class PacketWriter:
             interned.source_locations.add(
                 iid=iid, file_name=str(file), line_number=int(line), function_name=str(kernel)
             )
-        self.raw(trace.SerializeToString())
+        self.raw(message.SerializeToString())
 
     def _track(self, parent: int, name: str, *, rank: int) -> int:
         self._next_uuid += 1
-        trace = Trace()
-        track = self._packet(trace).track_descriptor
+        message = Trace()
+        track = self._packet(message).track_descriptor
         track.uuid = self._next_uuid
         if parent:
             track.parent_uuid = parent
@@ -183,11 +171,11 @@ class PacketWriter:
         track.child_ordering = TrackDescriptor.EXPLICIT
         # By default Perfetto merges siblings of one name.
         track.sibling_merge_behavior = TrackDescriptor.SIBLING_MERGE_BEHAVIOR_NONE
-        self.raw(trace.SerializeToString())
+        self.raw(message.SerializeToString())
         return self._next_uuid
 
-    def _packet(self, trace: Trace, timestamp_ns: int | None = None) -> TracePacket:
-        packet = trace.packet.add(trusted_packet_sequence_id=self.sequence)
+    def _packet(self, message: Trace, timestamp_ns: int | None = None) -> TracePacket:
+        packet = message.packet.add(trusted_packet_sequence_id=self.sequence)
         packet.sequence_flags = TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
         if timestamp_ns is not None:
             packet.timestamp = timestamp_ns
@@ -215,8 +203,16 @@ def _source_index(spans: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _sources(spans: pd.DataFrame) -> pd.MultiIndex:
-    first = np.sort(group_by(spans["file"], spans["line"], spans["kernel"]).first)
-    return _source_index(spans[["file", "line", "kernel"]].iloc[first])
+    """Each source of a span once, in the order of the spans."""
+    launch = spans["launch"].to_numpy()
+    region = np.ascontiguousarray(spans["region"], np.int32)
+    count = int(region.max(initial=-1)) + 1
+    begin = np.flatnonzero(np.r_[len(launch) > 0, launch[1:] != launch[:-1]])
+    firsts = [np.empty(0, np.int64)]
+    for first, end in zip(begin.tolist(), [*begin[1:].tolist(), len(launch)], strict=False):
+        rows = trace.first_rows(region[first:end], count)
+        firsts.append(np.sort(rows[rows >= 0]) + first)
+    return _source_index(spans.iloc[np.concatenate(firsts)]).drop_duplicates()
 
 
 def _annotate(annotation: DebugAnnotation, name: str, value: object) -> None:

@@ -62,7 +62,7 @@ def _profiles(drawing: LaunchDrawing, frames: _Frames) -> Iterator[dict[str, Any
         [frames.number(f"CTA {cta}", "", 0) for cta in drawing.lanes.roots["cta"]],
         [of_region[region] for region in spans["region"].tolist()],
     ].astype(np.int64)
-    order = drawing.event_order()
+    order = drawing.events
     order = order[~drawing.instant[order % rows]] if rows else order
     row, is_end = order % max(rows, 1), order >= rows
     time_ns = np.where(is_end, drawing.end_ns[row], drawing.start_ns[row])
