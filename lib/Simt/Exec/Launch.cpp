@@ -123,7 +123,7 @@ std::vector<OpCost> computeCosts(const Program &program, const Chip &chip) {
     result.free = op.has(kSynthetic);
     bool isMma = op.opcode == Opcode::Mma && op.guard == kNoPredicate;
     result.deferred =
-        !op.has(kMeetsProduct) &&
+        !op.has(kMeetsProduct) && !op.has(kUnfenced) &&
         (isMma || (op.kind == OpKind::Register && !op.has(kReadsClock)));
     result.allLanes = isMma;
     result.waitsForStores = releasesToOtherSms(op);

@@ -38,6 +38,8 @@ public:
     joinHalves(lowering.ops, lowering.blocks, lowering.registers, isa);
     markProductHazards(lowering.ops, lowering.blocks,
                        lowering.registers.size());
+    markProductFences(lowering.ops, lowering.blocks, program->wgmmas,
+                      lowering.registers.size());
     Allocation allocation =
         allocateRegisters(lowering.ops, lowering.blocks, lowering.registers);
     program->numRows = std::max(allocation.numRows, 1u);

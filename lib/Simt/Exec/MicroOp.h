@@ -75,6 +75,7 @@ enum OpFlag : uint16_t {
       << 11, // helper of the next op with the same instruction: takes no time
   kMeetsProduct = 1
       << 12, // may use a register that an asynchronous product still uses
+  kUnfenced = 1 << 13, // what it touches may get to a product without a fence
 };
 
 struct ExecContext;
@@ -119,6 +120,12 @@ struct MicroOp {
   KPERFIR_SIMT_INLINE unsigned destBits() const { return sub; }
 };
 static_assert(sizeof(MicroOp) == 48);
+
+/// Moves bits from registers, or constants, to registers.
+inline bool isRegisterMove(const MicroOp &op) {
+  return op.opcode == Opcode::Mov || op.opcode == Opcode::Pack ||
+         op.opcode == Opcode::Unpack;
+}
 
 /// Special registers of one warp. The engine fills it at CTA start; the three
 /// clocks are in ExecContext.
@@ -202,6 +209,10 @@ struct WgmmaShape {
   bool satfinite = false;
   bool scaleD = true; // what a constant scale-d says
 };
+/// Accumulators may go from one such product to the other without a fence.
+inline bool haveSameAccumulators(const WgmmaShape &a, const WgmmaShape &b) {
+  return a.n == b.n && a.k == b.k && a.typeD == b.typeD;
+}
 
 /// Operands of a BulkCopy: places in its part of the pool, kNoRow when absent.
 enum class BulkOperand : uint8_t {

@@ -91,8 +91,7 @@ private:
     default:
       break;
     }
-    bool isMove = op.op.opcode == Opcode::Mov || op.op.opcode == Opcode::Pack ||
-                  op.op.opcode == Opcode::Unpack;
+    bool isMove = isRegisterMove(op.op);
     for (const Reference &reference : op.references) {
       Age &written = state.written[reference.reg];
       if (reference.isDefinition) {

@@ -255,6 +255,8 @@ void Sm::executePending(Warp &warp, uint32_t end) {
 void Sm::execute(Warp &warp, const MicroOp &op, LaneMask active) {
   if (op.has(kMeetsProduct)) [[unlikely]]
     checkProductRegisters(warp, op);
+  if (op.has(kUnfenced) && active && op.opcode != Opcode::Wgmma) [[unlikely]]
+    noteUnfenced(warp, op);
   switch (op.kind) {
   case OpKind::Register: // One that is not deferred: it may read a clock.
     warp.context.clock = now;

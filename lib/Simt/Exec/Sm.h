@@ -413,8 +413,16 @@ private:
   ProductInFlight::Operand gatherWgmma(const Warp &warp, uint64_t descriptor,
                                        bool isTransposed, unsigned first,
                                        unsigned count, uint8_t *to) const;
+
+  // WgmmaChecks.cpp
   /// An op marked kMeetsProduct must not use what a product still uses.
   void checkProductRegisters(const Warp &warp, const MicroOp &op) const;
+  /// An op marked kUnfenced has touched its registers, or has moved them.
+  void noteUnfenced(Warp &warp, const MicroOp &op) const;
+  /// What a product gets in registers has been fenced. From now on those are
+  /// its own.
+  void checkProductFences(Warp &warp, const MicroOp &op,
+                          bool accumulates) const;
   std::string describe(const ProductInFlight &product) const;
   /// Lanes are about to write to shared memory, in the generic proxy.
   void noteGenericWrite(const Warp &warp, LaneMask active,

@@ -58,6 +58,11 @@ void markProductHazards(std::vector<VirtualOp> &ops,
                         const std::vector<VirtualBlock> &blocks,
                         size_t registers);
 
+/// Set kUnfenced where what an op touches may get to a product without a fence.
+void markProductFences(std::vector<VirtualOp> &ops,
+                       const std::vector<VirtualBlock> &blocks,
+                       const std::vector<WgmmaShape> &shapes, size_t registers);
+
 /// Give every virtual register rows by linear scan over its live interval, and
 /// write them into the ops. A destination takes the very rows of a source of
 /// equal size that dies there, if the op only touches registers; otherwise the

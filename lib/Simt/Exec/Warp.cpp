@@ -37,6 +37,8 @@ void Warp::start(LaneMask lanes) {
   firstBulkGroup = awaitedBulkGroups = 0;
   wgmmaGroups.reset();
   firstWgmmaGroup = 0;
+  unfenced.clear();
+  hasFencedProducts = false;
   clusterArrivals = 0;
   clusterLanes = 0;
 }

@@ -51,6 +51,12 @@ struct WarpFiles {
   uint64_t *ready = nullptr; // scoreboard
 };
 
+/// A register that an op has touched, by its slot in the scoreboard.
+struct UnfencedRegister {
+  uint16_t slot;
+  uint32_t pc; // of the op
+};
+
 class Warp {
 public:
   /// Binds the warp to its registers; once, before its first CTA.
@@ -108,7 +114,10 @@ public:
   /// Per group of wgmma: when its products are there.
   GroupQueue<uint64_t> wgmmaGroups;
   uint64_t firstWgmmaGroup = 0; // serial number of wgmmaGroups.front()
-  uint64_t clusterArrivals = 0; // barrier.cluster.arrive executed
+  /// What ops marked kUnfenced have touched since the last wgmma.fence.
+  std::vector<UnfencedRegister> unfenced;
+  bool hasFencedProducts = false; // has executed a wgmma.fence
+  uint64_t clusterArrivals = 0;   // barrier.cluster.arrive executed
   uint64_t clusterArrivalCycle = 0;
   LaneMask clusterLanes = 0; // that have arrived while the warp is diverged
   uint32_t barrier = 0;

@@ -3,19 +3,16 @@
 // The four warps of a warpgroup issue a wgmma each for its own 16 rows, and
 // each has a tensor core of its own, so that a warp's part stands for itself.
 // Values are computed at issue, and the product counts as in flight until its
-// warp has waited for it: until then it is an error to use D, to change A in
-// registers, or to write what it reads from shared memory. That stores are
-// fenced before a product reads them is checked as well; wgmma.fence is not.
+// warp has waited for it. What programs must leave alone meanwhile, and fence
+// before, is checked in WgmmaChecks.cpp.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Simt/Exec/MatrixDescriptor.h"
 #include "Simt/Exec/Sm.h"
-#include "Simt/Exec/TensorMap.h"
-#include "Simt/Exec/WgmmaKernels.h"
 
 #include <algorithm>
 #include <bit>
-#include <span>
 #include <string>
 
 namespace kperfir::simt {
@@ -40,71 +37,6 @@ WgmmaKernel findWgmmaKernel(const WgmmaShape &shape, HostIsa isa) {
     break;
   }
   return baseline::findWgmma(shape);
-}
-
-namespace {
-constexpr unsigned kUnitBytes = 16;
-constexpr unsigned kCoreRows = 8;
-constexpr unsigned kWarpsPerGroup = 4;
-
-/// A matrix in shared memory, as its descriptor says.
-struct MatrixDescriptor {
-  uint32_t start;
-  uint32_t leading; // byte offsets; which is which depends on the layout
-  uint32_t stride;
-  unsigned baseOffset;
-  TensorSwizzle swizzle;
-
-  explicit MatrixDescriptor(uint64_t bits)
-      : start(static_cast<uint32_t>(bits & 0x3FFF) << 4),
-        leading(static_cast<uint32_t>(bits >> 16 & 0x3FFF) << 4),
-        stride(static_cast<uint32_t>(bits >> 32 & 0x3FFF) << 4),
-        baseOffset(static_cast<unsigned>(bits >> 49 & 7)) {
-    static constexpr TensorSwizzle kModes[] = {
-        TensorSwizzle::None, TensorSwizzle::Bytes128, TensorSwizzle::Bytes64,
-        TensorSwizzle::Bytes32};
-    swizzle = kModes[bits >> 62];
-  }
-
-  /// Bytes of a row of the swizzling pattern; 16 without one.
-  uint32_t span() const { return kUnitBytes << static_cast<unsigned>(swizzle); }
-
-  /// 16 bytes along k, of row (or column) `index`; unit 0 or 1 of its 32 bytes.
-  uint32_t alongK(uint32_t index, uint32_t unit) const {
-    uint32_t offset = index / kCoreRows * stride + index % kCoreRows * span();
-    offset += unit * (swizzle == TensorSwizzle::None ? leading : kUnitBytes);
-    return swizzled(start + offset, swizzle);
-  }
-
-  /// 16 bytes (8 elements) along M or N from `index` on, at step k.
-  uint32_t acrossK(uint32_t index, uint32_t k) const {
-    uint32_t elements = span() / 2;
-    uint32_t blocks = index / elements, groups = k / kCoreRows;
-    uint32_t offset = k % kCoreRows * span() + index % elements * 2;
-    if (swizzle == TensorSwizzle::None)
-      offset += blocks * stride + groups * leading;
-    else
-      offset += blocks * leading + groups * stride;
-    return swizzled(start + offset, swizzle);
-  }
-};
-} // namespace
-
-/// Visits the 16-byte units of `count` rows of A, or columns of B, from `first`
-/// on, in the order of the operand.
-template <class Visit>
-static void forEachUnit(const MatrixDescriptor &matrix, bool isTransposed,
-                        unsigned first, unsigned count, Visit visit) {
-  if (!isTransposed) {
-    for (unsigned i = 0; i < count; ++i)
-      for (unsigned half = 0; half < 2; ++half)
-        visit(matrix.alongK(first + i, half), i, half);
-    return;
-  }
-  constexpr unsigned kK = kWgmmaKBytes / 2, kElements = kUnitBytes / 2;
-  for (unsigned k = 0; k < kK; ++k)
-    for (unsigned i = 0; i < count; i += kElements)
-      visit(matrix.acrossK(first + i, k), i, k);
 }
 
 /// Copies `count` rows of A, or columns of B, from `first` on.
@@ -178,14 +110,9 @@ static uint64_t wgmmaInterval(const WgmmaShape &shape, const Chip &chip) {
   uint64_t products = uint64_t(kWgmmaRows) * shape.n * shape.k;
   uint64_t bytes = uint64_t(shape.n) * kWgmmaKBytes;
   if (shape.numA == 0)
-    bytes += uint64_t(kWarpsPerGroup) * kWgmmaRows * kWgmmaKBytes;
+    bytes += uint64_t(kWarpsPerWarpgroup) * kWgmmaRows * kWgmmaKBytes;
   return std::max<uint64_t>(
       {1, products / rate, bytes / chip.wgmmaSharedBytesPerCycle});
-}
-
-/// Of the 64 rows of its warpgroup, the first one that a warp computes.
-static unsigned firstRow(const Warp &warp) {
-  return warp.index % kWarpsPerGroup * kWgmmaRows;
 }
 
 void Sm::wgmma(Warp &warp, const MicroOp &op, LaneMask active) {
@@ -203,6 +130,7 @@ void Sm::wgmma(Warp &warp, const MicroOp &op, LaneMask active) {
   operands.accumulate = shape.scaleD;
   if (op.predSrc() != kNoPredicate)
     operands.accumulate = (context.predicate(op.predSrc()) & 1) != 0;
+  checkProductFences(warp, op, operands.accumulate);
   for (unsigned i = 0; i < shape.numD; ++i)
     operands.d[i] = context.dst(rows[i]);
   ProductInFlight product{&warp,
@@ -214,7 +142,7 @@ void Sm::wgmma(Warp &warp, const MicroOp &op, LaneMask active) {
     gatherFragment(context, rows + shape.numD, operands);
   else
     product.a = gatherWgmma(warp, context.src64(op.src[0])[0], shape.transposeA,
-                            firstRow(warp), kWgmmaRows, operands.a[0]);
+                            firstWgmmaRow(warp), kWgmmaRows, operands.a[0]);
   product.b = gatherWgmma(warp, context.src64(op.src[1])[0], shape.transposeB,
                           0, shape.n, operands.b[0]);
   warp.cta->products.push_back(product);
@@ -243,8 +171,11 @@ void Sm::wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active) {
     groups.commit();
     return;
   }
-  if (op.opcode == Opcode::WgmmaFence)
+  if (op.opcode == Opcode::WgmmaFence) {
+    warp.hasFencedProducts = true;
+    warp.unfenced.clear();
     return;
+  }
   auto allowed = static_cast<size_t>(std::max(op.imm, 0));
   uint64_t done = now + launch.costs[warp.pc - 1].latency;
   // The last one is open: it is not waited for.
@@ -259,90 +190,6 @@ void Sm::wgmmaGroup(Warp &warp, const MicroOp &op, LaneMask active) {
   if (!currentIsFree())
     warp.nextIssue = done;
   logComplete(done);
-}
-
-//===----------------------------------------------------------------------===//
-// What a product in flight uses
-//===----------------------------------------------------------------------===//
-
-static bool meet(std::span<const uint16_t> some,
-                 std::span<const uint16_t> others) {
-  return std::ranges::any_of(some, [&](uint16_t slot) {
-    return std::ranges::find(others, slot) != others.end();
-  });
-}
-
-std::string Sm::describe(const ProductInFlight &product) const {
-  const Instruction &instruction = program.instructionAt(product.pc);
-  return "the " + instruction.mnemonic + " of line " +
-         std::to_string(instruction.ptxLine) + " of the PTX, warp " +
-         std::to_string(product.warp->index) + ",";
-}
-
-void Sm::checkProductRegisters(const Warp &warp, const MicroOp &op) const {
-  for (const ProductInFlight &product : warp.cta->products) {
-    const MicroOp &other = program.ops[product.pc];
-    if (product.warp != &warp)
-      continue;
-    const WgmmaShape &shape = program.wgmmas[static_cast<size_t>(other.imm)];
-    std::span<const uint16_t> sums = program.writes(other);
-    std::span<const uint16_t> a{program.pool.data() + other.ext + shape.numD,
-                                shape.numA};
-    // A product may follow another one into the same sums.
-    bool writes = op.opcode != Opcode::Wgmma;
-    const char *use = nullptr;
-    if (meet(program.reads(op), sums) ||
-        (writes && meet(program.writes(op), sums)))
-      use = " has still to write";
-    else if (writes && meet(program.writes(op), a))
-      use = " still reads";
-    if (use)
-      fail(warp, warp.pc - 1,
-           {ErrorKind::Race, "a register is used that " + describe(product) +
-                                 use + ": a wgmma.wait_group is missing"});
-  }
-}
-
-void Sm::checkProductOperands(const Cta &cta, const Warp &warp, uint32_t pc,
-                              const SharedWrite &write) const {
-  uint32_t end = write.offset + write.bytes;
-  auto isRead = [&](const ProductInFlight::Operand &operand, bool isTransposed,
-                    unsigned first, unsigned count) {
-    if (write.offset >= operand.end || end <= operand.begin)
-      return false;
-    bool found = false;
-    forEachUnit(MatrixDescriptor(operand.descriptor), isTransposed, first,
-                count, [&](uint32_t unit, unsigned, unsigned) {
-                  found |= write.offset < unit + kUnitBytes && unit < end;
-                });
-    return found;
-  };
-  for (const ProductInFlight &product : cta.products) {
-    const MicroOp &op = program.ops[product.pc];
-    const WgmmaShape &shape = program.wgmmas[static_cast<size_t>(op.imm)];
-    if (isRead(product.a, shape.transposeA, firstRow(*product.warp),
-               kWgmmaRows) ||
-        isRead(product.b, shape.transposeB, 0, shape.n))
-      fail(warp, pc,
-           {ErrorKind::Race,
-            std::to_string(write.bytes) + " bytes of shared memory at " +
-                std::to_string(write.offset) + " are written while " +
-                describe(product) +
-                " still reads them: a wgmma.wait_group is missing",
-            static_cast<int>(write.lane), uint64_t(write.offset)});
-  }
-}
-
-void Sm::noteGenericWrite(const Warp &warp, LaneMask active,
-                          const uint32_t *offsets, unsigned bytes) const {
-  Cta &cta = *warp.cta;
-  for (; active; active &= active - 1) {
-    unsigned lane = firstLane(active);
-    if (!cta.products.empty())
-      checkProductOperands(cta, warp, warp.pc - 1,
-                           {offsets[lane], bytes, lane});
-    cta.shared.setHidden(offsets[lane], bytes);
-  }
 }
 
 } // namespace kperfir::simt

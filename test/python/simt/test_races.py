@@ -5,6 +5,8 @@ The product multiplies two tiles of ones: m64n8k16, so that every sum is 16.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from kperfir._native import simt
@@ -104,6 +106,58 @@ def test_sums_of_the_last_iteration_are_used_at_the_begin_of_the_next() -> None:
 def test_operand_in_registers_is_changed_before_the_wait() -> None:
     error = race(FROM_REGISTERS + "mov.b32 %r11, 0;" + WAIT.format(0) + STORE + "st.global.b32 [%rd4], %r11;")
     assert "still reads" in error.message
+
+
+UNFENCED = MULTIPLY.replace("wgmma.fence.sync.aligned; ", "")
+UNFENCED_REGISTERS = FROM_REGISTERS.replace("wgmma.fence.sync.aligned; ", "")
+OTHER_SHAPE = UNFENCED.replace("m64n8k16.f32.f16.f16", "m64n8k8.f32.tf32.tf32").replace("1, 0, 0;", "1;")
+WAITED = MULTIPLY + WAIT.format(0)
+FENCED = {
+    "products follow": MULTIPLY + UNFENCED + WAIT.format(0) + STORE,
+    "moved after the fence": "add.f32 %acc0, %acc0, %acc0; wgmma.fence.sync.aligned; mov.b32 %f1, %acc0; mov.b32 %acc0, %f1;"
+    + UNFENCED + WAIT.format(0) + STORE,
+    "zeros after the fence": "wgmma.fence.sync.aligned; mov.b32 %acc0, 0f00000000;" + UNFENCED + WAIT.format(0) + STORE,
+    "sums are dropped": WAITED + "add.f32 %acc0, %acc0, %acc0;" + UNFENCED.replace("%rd3, 1,", "%rd3, 0,") + WAIT.format(0) + STORE,
+    "other registers": WAITED + "add.f32 %f1, %f2, %f2;" + UNFENCED + WAIT.format(0) + STORE,
+    "used after the last": WAITED + "add.f32 %acc0, %acc0, %acc0;" + STORE,
+    "path not taken": WAITED + "setp.gt.u32 %p2, %r0, 1000; @!%p2 bra on; add.f32 %acc0, %acc0, %acc0; on:"
+    + UNFENCED + WAIT.format(0) + STORE,
+    "shape that is fenced": WAITED + MULTIPLY.replace(UNFENCED, OTHER_SHAPE) + WAIT.format(0) + STORE,
+    "A is fenced": "add.u32 %r10, %r10, 0;" + FROM_REGISTERS + WAIT.format(0) + STORE,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FENCED)
+def test_programs_that_fence_registers_are_not_reported(name: str) -> None:
+    assert (run(FENCED[name]) > 0).all()
+
+
+LACKING = {
+    "sum is written": (WAITED + "add.f32 %acc0, %acc0, %acc0;" + UNFENCED, "an accumulator that the add.f32 of line"),
+    "sum is read": (WAITED + "add.f32 %f1, %acc0, %acc0;" + UNFENCED, "an accumulator that the add.f32 of line"),
+    "sum is moved": (WAITED + "add.f32 %f1, %acc0, %acc0; mov.b32 %acc1, %f1;" + UNFENCED, "an accumulator that the add.f32"),
+    "sum is loaded": (WAITED + "ld.global.f32 %acc2, [%rd4];" + UNFENCED, "an accumulator that the ld.global.f32 of line"),
+    "in a loop": (WAITED + "mov.b32 %r20, 0; again:" + UNFENCED + WAIT.format(0)
+      + "mul.f32 %acc0, %acc0, %acc1; add.u32 %r20, %r20, 1; setp.lt.u32 %p2, %r20, 4; @%p2 bra again;", "that the mul.f32 of line"),
+    "in some lanes": (WAITED + "@%p1 add.f32 %acc0, %acc0, %acc0;" + UNFENCED, "an accumulator that the add.f32 of line"),
+    "A is written": (WAITED + "add.u32 %r11, %r10, 0;" + UNFENCED_REGISTERS, "a part of A that the add.u32 of line"),
+    "other shape": (WAITED + OTHER_SHAPE, "an accumulator that the wgmma.mma_async.sync.aligned.m64n8k16"),
+    "no fence at all": (UNFENCED, "no wgmma.fence comes before the first product"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_registers_of_a_product_are_touched_without_a_fence(name: str) -> None:
+    body, what = LACKING[name]
+    error = race(body + WAIT.format(0) + STORE)
+    assert what in error.message
+    assert "wgmma.fence" in error.message
+    lines = ptx_lab.ptx(SETUP + FENCE + body, 1, target="sm_90a").splitlines()
+    assert "wgmma.mma_async" in lines[error.ptx_line - 1]
+    if "of line" in error.message:
+        touched = re.search(r"of line (\d+) of the PTX", error.message)
+        assert touched
+        assert what.split("the ")[1].split(" of")[0] in lines[int(touched[1]) - 1]
 
 
 @pytest.mark.parametrize("offset", [0, B_AT], ids=["a", "b"])

@@ -240,7 +240,7 @@ WGMMA_8 = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3
 
 def failure(body: str, *arrays: Array, **shape: object) -> simt.Error:
     with pytest.raises(simt.Error) as caught:
-        ptx_lab.run(body, *arrays, target="sm_90a", threads=THREADS, **shape)
+        ptx_lab.run("wgmma.fence.sync.aligned;" + body, *arrays, target="sm_90a", threads=THREADS, **shape)
     return caught.value
 
 
