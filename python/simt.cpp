@@ -339,10 +339,13 @@ void bindSimt(nb::module_ &module) {
       .def_prop_ro(
           "untimed_ctas",
           [](const Result &self) {
-            return std::pair(self.launch.untimed.begin,
-                             self.launch.untimed.end);
+            std::vector<std::pair<uint64_t, uint64_t>> ranges;
+            for (const simt::CtaRange &range : self.launch.untimed)
+              ranges.emplace_back(range.begin, range.end);
+            return ranges;
           },
-          "First and end of the CTAs that were not simulated in detail")
+          "First and end of each range of CTAs that were not simulated in "
+          "detail")
       .def_prop_ro("untimed_waves",
                    [](const Result &self) { return self.launch.untimedWaves; })
       .def_prop_ro("cycles_per_wave",

@@ -151,9 +151,9 @@ def sampled() -> str:
                 seconds = time.process_time() - start
             result = launches[-1].result
             full = full or result.cycles
-            begin, end = result.untimed_ctas
+            untimed = sum(end - begin for begin, end in result.untimed_ctas)
             error = f"{100 * (result.cycles / full - 1):+.1f} %"
-            rows.append([name, waves or "all", result.ctas - end + begin, result.cycles, error, seconds])
+            rows.append([name, waves or "all", result.ctas - untimed, result.cycles, error, seconds])
     columns = ("kernel", "waves in detail", "CTAs in detail", "cycles", "error", "CPU seconds")
     text = "### Sampled launches\n\n`TRITON_KPERF_SIMT_WAVES`: results are the same, cycles are an estimate.\n\n"
     return text + table(columns, rows)

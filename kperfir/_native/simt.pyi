@@ -90,8 +90,8 @@ class Result:
     def ctas(self) -> int: ...
 
     @property
-    def untimed_ctas(self) -> tuple[int, int]:
-        """First and end of the CTAs that were not simulated in detail"""
+    def untimed_ctas(self) -> list[tuple[int, int]]:
+        """First and end of each range of CTAs that were not simulated in detail"""
 
     @property
     def untimed_waves(self) -> int: ...

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Deflate cannot shrink further than this, so a size beyond it is a lie.
 _MAX_DEFLATE_RATIO = 1032
+_MOST_RANGES = 4  # of CTAs that a note names
 _FIX_DAMAGED = "capture again; if the file was copied, copy it again in binary mode"
 
 
@@ -173,12 +174,18 @@ def _sampling_note(launch: LaunchRecord) -> str:
     """What to know of a launch of which the SIMT device has simulated some CTAs in detail; else an empty text."""
     if "untimed_ctas" not in launch.facts:
         return ""
-    begin, end = launch.facts["untimed_ctas"]
+    ranges = launch.facts["untimed_ctas"]
+    untimed = sum(end - begin for begin, end in ranges)
+    names = ", ".join(
+        f"{begin} to {end - 1}" if end - begin > 1 else f"{begin}" for begin, end in ranges[:_MOST_RANGES]
+    )
+    if len(ranges) > _MOST_RANGES:
+        names += " and others"
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     waves, cycles = launch.facts["untimed_waves"], launch.facts["cycles_per_wave"]
     return (
-        f"{launch.kernel.name} sampled: {total - end + begin} of {total} CTAs simulated in detail, "
-        f"{begin} to {end - 1} without time and records; the cycles are an estimate, "
+        f"{launch.kernel.name} sampled: {total - untimed} of {total} CTAs simulated in detail, "
+        f"{names} without time and records; the cycles are an estimate, "
         f"with {cycles} for each of the {waves} waves left out"
     )
 

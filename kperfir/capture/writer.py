@@ -78,7 +78,7 @@ class LaunchInfo:
         first_cta: Linear id of the first CTA that has room in the buffer.
         room: How many have; None: all from that one on.
         facts: Anything else, as JSON values; `ctas_without_room` says how many were left out for that reason,
-            `untimed_ctas` which (first, end) the SIMT device did not simulate in detail.
+            `untimed_ctas` which, as a list of [first, end], the SIMT device did not simulate in detail.
     """
 
     grid: tuple[int, int, int]

@@ -82,7 +82,7 @@ class Pending:
             return None
         return RecordAddress.of(self.buffer, self.room, self.stride)
 
-    def begin_read(self, kernel: Kernel, untimed: list[int] | None) -> Records:
+    def begin_read(self, kernel: Kernel, untimed: list[list[int]] | None) -> Records:
         """Begin to bring the records to the host, once the launch was made."""
         if self.buffer is not None:
             try:
@@ -93,7 +93,7 @@ class Pending:
         nbytes = self.buffer.nbytes if waits and self.buffer is not None else 0
         return Records(nbytes, functools.partial(self._read, kernel, untimed))
 
-    def _read(self, kernel: Kernel, untimed: list[int] | None) -> NDArray[np.uint8]:
+    def _read(self, kernel: Kernel, untimed: list[list[int]] | None) -> NDArray[np.uint8]:
         if self.error is not None:
             raise self.error
         try:
@@ -151,13 +151,14 @@ class ProfileAllocator:
         self._previous = None
 
 
-def _without_untimed(data: NDArray[np.uint8], room: Room, untimed: list[int] | None) -> NDArray[np.uint8]:
+def _without_untimed(data: NDArray[np.uint8], room: Room, untimed: list[list[int]] | None) -> NDArray[np.uint8]:
     """Return the buffer without the records of CTAs that a device has run without time: their clocks tell nothing."""
     if untimed is None or not room.ctas:
         return data
-    first, last = (min(max(cta - room.first, 0), room.ctas) for cta in untimed)
     timed = data.copy().reshape(room.ctas, -1)
-    timed[first:last] = 0
+    for span in untimed:
+        first, last = (min(max(cta - room.first, 0), room.ctas) for cta in span)
+        timed[first:last] = 0
     return timed.reshape(-1)
 
 

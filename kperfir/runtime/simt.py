@@ -305,11 +305,10 @@ class SimtDriver:
 
     def _sampling(self, result: Any) -> dict[str, Any]:
         """Return what a capture says about a launch of which not all CTAs were simulated in detail; else nothing."""
-        begin, end = result.untimed_ctas
-        if begin == end:
+        if not result.untimed_ctas:
             return {}
         return {
-            "untimed_ctas": [int(begin), int(end)],
+            "untimed_ctas": [[int(begin), int(end)] for begin, end in result.untimed_ctas],
             "untimed_waves": int(result.untimed_waves),
             "cycles_per_wave": round(result.cycles_per_wave),
         }

@@ -74,7 +74,7 @@ struct LaunchResult {
   uint64_t cycles = 0;
   uint64_t ns = 0;
   uint64_t ctas = 0;
-  UntimedCtas untimed; // not simulated in detail
+  std::vector<CtaRange> untimed; // linear CTAs not simulated in detail
   double cyclesPerWave = 0;
   uint64_t untimedWaves = 0;
   Occupancy occupancy;

@@ -57,6 +57,7 @@ class Device:
     """Notes mapped ranges and launches; each launch takes 1000 cycles."""
 
     created: ClassVar[list[Device]] = []
+    untimed: ClassVar[list[tuple[int, int]]] = []  # What every launch says of its CTAs.
 
     def __init__(self, chip: str, threads: int = 1, seed: int = 0, timing: bool = True, waves: int = 0) -> None:
         self.chip, self.threads, self.seed = json.loads(chip), threads, seed
@@ -95,5 +96,5 @@ class Device:
         return SimpleNamespace(
             cycles=1000, start_cycles=start, ns=1000.0, printf=printed or [], ctas=grid[0] * grid[1] * grid[2],
             occupancy=2, stats={"occupancy_limiter": "warps"}, log=None, warp_instructions=0, thread_instructions=0,
-            untimed_ctas=(0, 0), untimed_waves=0,
+            untimed_ctas=self.untimed, untimed_waves=len(self.untimed), cycles_per_wave=100.0,
         )  # fmt: skip

@@ -18,37 +18,6 @@
 
 namespace kperfir::simt {
 
-std::array<uint32_t, 3> clusterExtents(const Launch &launch) {
-  return {launch.grid[0] / launch.cluster[0],
-          launch.grid[1] / launch.cluster[1],
-          launch.grid[2] / launch.cluster[2]};
-}
-
-uint64_t ctaOfCluster(const Launch &launch, uint64_t cluster, uint32_t rank) {
-  std::array<uint32_t, 3> extents = clusterExtents(launch);
-  uint64_t at[3] = {cluster % extents[0], cluster / extents[0] % extents[1],
-                    cluster / extents[0] / extents[1]};
-  for (unsigned i = 0; i < 3; ++i) {
-    at[i] = at[i] * launch.cluster[i] + rank % launch.cluster[i];
-    rank /= launch.cluster[i];
-  }
-  return at[0] + launch.grid[0] * (at[1] + launch.grid[1] * at[2]);
-}
-
-void describeCluster(const Launch &launch, WarpSpecials &specials) {
-  std::array<uint32_t, 3> extents = clusterExtents(launch);
-  specials.clusterCtarank = 0;
-  for (unsigned i = 3; i-- > 0;) {
-    specials.clusterid[i] = specials.ctaid[i] / launch.cluster[i];
-    specials.nclusterid[i] = extents[i];
-    specials.clusterCtaid[i] = specials.ctaid[i] % launch.cluster[i];
-    specials.clusterNctaid[i] = launch.cluster[i];
-    specials.clusterCtarank =
-        specials.clusterCtarank * launch.cluster[i] + specials.clusterCtaid[i];
-  }
-  specials.clusterNctarank = launch.ctasPerCluster();
-}
-
 //===----------------------------------------------------------------------===//
 // Shared memory of other CTAs
 //===----------------------------------------------------------------------===//
@@ -293,7 +262,9 @@ void Sm::scheduleArrival(Cta &cta, const GlobalRequest &request, unsigned lane,
 void Sm::finishArrival(const Event &event) {
   Cta &cta = *event.cta;
   --cta.pendingEvents;
-  if (applyToMbarrier(cta, *event.remote, event.mbarrier, event.arrivals))
+  const char *fault =
+      applyToMbarrier(cta, *event.remote, event.mbarrier, event.arrivals);
+  if (!fault)
     return;
   // The sender may have ended: the place is told without it.
   auto pc = static_cast<uint32_t>(event.remote - program.ops.data());
@@ -304,8 +275,8 @@ void Sm::finishArrival(const Event &event) {
   site.address = event.mbarrier;
   site.hasAddress = true;
   throw Error(ErrorKind::OutOfBounds,
-              "more arrivals than the phase of the mbarrier of CTA " +
-                  std::to_string(cta.linear) + " expects (`" +
+              std::string(fault) + ", that of CTA " +
+                  std::to_string(cta.linear) + " (`" +
                   program.instructionAt(pc).text + "`)",
               site);
 }

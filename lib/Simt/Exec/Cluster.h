@@ -29,13 +29,6 @@ struct Cluster {
   std::atomic<bool> mayBeComplete = false; // somebody arrived, or ended
 };
 
-/// Clusters along each dimension of the grid.
-std::array<uint32_t, 3> clusterExtents(const Launch &launch);
-/// Linear CTA of the grid that has `rank` in a cluster.
-uint64_t ctaOfCluster(const Launch &launch, uint64_t cluster, uint32_t rank);
-/// Fills in the special registers of clusters.
-void describeCluster(const Launch &launch, WarpSpecials &specials);
-
 /// At the exchange: lets warps go on when all have arrived.
 void completeClusterBarrier(Cluster &cluster, const Chip &chip, uint64_t end);
 

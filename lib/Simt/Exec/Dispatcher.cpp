@@ -2,6 +2,8 @@
 
 #include "Simt/Exec/Dispatcher.h"
 
+#include "Simt/Exec/ClusterGrid.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -20,15 +22,14 @@ Dispatcher::Dispatcher(const Launch &launch, const Occupancy &occupancy,
     : launch(launch), occupancy(occupancy), smCount(smCount), sms(sms),
       waveCtas(uint64_t(launch.chip->smCount) * occupancy.ctasPerSm /
                launch.ctasPerCluster() * launch.ctasPerCluster()),
-      untimedCtas(choose(detailedWaves)),
+      untimedCtas(chooseUntimed(launch.ctaCount(), waveCtas, detailedWaves)),
       waves(waveCtas, std::max(detailedWaves, 3u)),
       nextUntimed(untimedCtas.begin), untimedLeft(untimedCtas.count()) {}
 
-UntimedCtas Dispatcher::choose(unsigned detailedWaves) const {
-  // A wave must be a range of the grid: clusters along x only.
-  if (launch.cluster[1] * launch.cluster[2] > 1)
-    return {};
-  return chooseUntimed(launch.ctaCount(), waveCtas, detailedWaves);
+std::vector<CtaRange> Dispatcher::untimed() const {
+  uint64_t size = launch.ctasPerCluster();
+  return ctasOfClusters(launch, untimedCtas.begin / size,
+                        untimedCtas.end / size);
 }
 
 //===----------------------------------------------------------------------===//
@@ -72,9 +73,9 @@ bool Dispatcher::mustPause() {
   return true;
 }
 
-void Dispatcher::noteStart(uint64_t cta, uint64_t cycle) {
+void Dispatcher::noteStart(uint64_t place, uint64_t cycle) {
   if (untimedCtas.count())
-    waves.start(cta < untimedCtas.begin ? cta : cta - untimedCtas.count(),
+    waves.start(place < untimedCtas.begin ? place : place - untimedCtas.count(),
                 cycle);
 }
 
@@ -130,9 +131,9 @@ void Dispatcher::placeClusters(uint64_t cycle) {
   }
 }
 
-/// Places the CTAs from `firstCta` on that belong together, each on the SM with
-/// the fewest CTAs of those from `begin` up to but without `end`.
-void Dispatcher::placeCluster(uint64_t firstCta, uint64_t cycle, size_t begin,
+/// Places the CTAs that belong together, of which `first` is the first, each on
+/// the SM with the fewest CTAs of those from `begin` up to but without `end`.
+void Dispatcher::placeCluster(uint64_t first, uint64_t cycle, size_t begin,
                               size_t end) {
   auto emptiest = [&]() -> Sm & {
     return **std::min_element(
@@ -143,14 +144,14 @@ void Dispatcher::placeCluster(uint64_t firstCta, uint64_t cycle, size_t begin,
         });
   };
   if (!launch.usesClusters) {
-    emptiest().plan(firstCta, cycle);
+    emptiest().plan(first, cycle);
     return;
   }
   uint32_t size = launch.ctasPerCluster();
   auto cluster = std::make_shared<Cluster>();
   for (uint32_t rank = 0; rank < size; ++rank) {
     Sm &sm = emptiest();
-    Cta &cta = sm.place(ctaOfCluster(launch, firstCta / size, rank), cycle);
+    Cta &cta = sm.place(ctaOfCluster(launch, first / size, rank), cycle);
     cta.cluster = cluster;
     cta.rank = rank;
     cluster->members.push_back({&sm, &cta});

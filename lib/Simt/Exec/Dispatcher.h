@@ -54,8 +54,8 @@ public:
   bool timeRuns() const;
   bool isUntimed(size_t sm) const { return sm >= smCount; }
 
-  /// The CTAs without time.
-  UntimedCtas untimed() const { return untimedCtas; }
+  /// The CTAs without time, by their place in the grid.
+  std::vector<CtaRange> untimed() const;
   double cyclesPerWave() const { return waves.cyclesPerWave(); }
   /// Waves that are left out.
   uint64_t untimedWaves() const { return untimedCtas.count() / waveCtas; }
@@ -74,16 +74,14 @@ private:
     Sm *sm;
   };
 
-  UntimedCtas choose(unsigned detailedWaves) const;
   /// The next CTA of the chip is one behind those without time, which it waits
   /// for.
   bool mustPause();
   void placeNext(Sm &sm, uint64_t cycle);
   void placeUntimed(uint64_t cycle);
   void placeClusters(uint64_t cycle);
-  void placeCluster(uint64_t firstCta, uint64_t cycle, size_t begin,
-                    size_t end);
-  void noteStart(uint64_t cta, uint64_t cycle);
+  void placeCluster(uint64_t first, uint64_t cycle, size_t begin, size_t end);
+  void noteStart(uint64_t place, uint64_t cycle);
   uint64_t residentCtas(size_t begin, size_t end) const;
 
   const Launch &launch;
@@ -91,7 +89,8 @@ private:
   const uint64_t smCount;
   std::vector<std::unique_ptr<Sm>> &sms;
   const uint64_t waveCtas; // of a whole wave
-  const UntimedCtas untimedCtas;
+  // CTAs by the order in which they are placed (ClusterGrid.h).
+  const CtaRange untimedCtas;
   WaveClock waves;
   uint64_t nextCta = 0;
   uint64_t nextUntimed, untimedLeft; // to place; to finish

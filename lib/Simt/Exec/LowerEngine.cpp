@@ -8,7 +8,6 @@
 
 #include "Simt/Exec/Access.h"
 #include "Simt/Exec/Lowering.h"
-#include "Simt/Exec/Mbarrier.h"
 #include "Simt/Exec/Types.h"
 
 #include <algorithm>
@@ -18,7 +17,6 @@ namespace {
 
 constexpr Timing kBarrier{Pipe::Branch, LatencyClass::Barrier};
 constexpr Timing kCluster{Pipe::Branch, LatencyClass::Cluster};
-constexpr Timing kMbarrier{Pipe::Lsu, LatencyClass::Mbarrier};
 constexpr Timing kNothing{Pipe::None, LatencyClass::Nop};
 
 } // namespace
@@ -153,84 +151,6 @@ void Lowering::clusterBarrier() {
     else if (!access.take(parts[i]))
       unsupported();
   access.store(op.op);
-}
-
-void Lowering::mbarrier() {
-  Words parts = words();
-  if (parts.size() < 3 || parts.back() != "b64")
-    unsupported();
-  std::string_view what = parts[1];
-  Access access;
-  access.sem = what == "arrive" || what == "arrive_drop" ? MemSem::Release
-                                                         : MemSem::Acquire;
-  access.scope = MemScope::Cta;
-  bool isDrop = what == "arrive_drop";
-  MbarrierArrival arrival =
-      isDrop ? MbarrierArrival::Drop : MbarrierArrival::Plain;
-  bool isParity = false;
-  for (size_t i = 2; i < parts.size(); ++i) {
-    if (parts[i] == "noComplete")
-      arrival = isDrop ? MbarrierArrival::DropNoComplete
-                       : MbarrierArrival::NoComplete;
-    else if (parts[i] == "expect_tx")
-      arrival =
-          isDrop ? MbarrierArrival::DropExpectTx : MbarrierArrival::ExpectTx;
-    else if (parts[i] == "parity")
-      isParity = true;
-    else if (!access.take(parts[i]))
-      unsupported();
-  }
-  if (what == "pending_count") {
-    expectOperands(2, 2);
-    Value state = source(operand(1), 'd');
-    auto result = target(operand(0), 'w');
-    VirtualOp &op =
-        emit(Opcode::MbarrierPendingCount, OpKind::Barrier, kMbarrier);
-    write(op, Slot::Dst0, result);
-    read(op, Slot::Src1, state);
-    return;
-  }
-  bool isArrive = what == "arrive" || what == "arrive_drop";
-  bool isWait = what == "test_wait" || what == "try_wait";
-  Opcode opcode = isArrive                ? Opcode::MbarrierArrive
-                  : what == "test_wait"   ? Opcode::MbarrierTestWait
-                  : what == "try_wait"    ? Opcode::MbarrierTryWait
-                  : what == "init"        ? Opcode::MbarrierInit
-                  : what == "inval"       ? Opcode::MbarrierInval
-                  : what == "expect_tx"   ? Opcode::MbarrierExpectTx
-                  : what == "complete_tx" ? Opcode::MbarrierCompleteTx
-                                          : Opcode::Invalid;
-  if (opcode == Opcode::Invalid)
-    unsupported();
-  bool hasResult = isWait || (isArrive && operandCount() > 0 &&
-                              operand(0).kind != ptx::OperandKind::Address);
-  size_t at = hasResult ? 1 : 0;
-  expectOperands(at + 1, at + 3);
-  Value base = addressBase(operand(at));
-  std::optional<uint32_t> result;
-  if (hasResult)
-    result = target(operand(0), isWait ? 'p' : 'd');
-  std::optional<Value> first, second;
-  if (operandCount() > at + 1)
-    first = source(operand(at + 1), isWait && !isParity ? 'd' : 'w');
-  if (operandCount() > at + 2)
-    second = source(operand(at + 2), 'w');
-  bool needsValue = opcode == Opcode::MbarrierInit ||
-                    opcode == Opcode::MbarrierExpectTx ||
-                    opcode == Opcode::MbarrierCompleteTx || isWait;
-  if (needsValue && !first)
-    malformed("an operand is missing");
-  VirtualOp &op = emit(opcode, OpKind::Barrier, kMbarrier);
-  access.store(op.op);
-  setAddress(op, base, operand(at));
-  op.op.sub = static_cast<uint8_t>(arrival);
-  if (isParity)
-    op.op.flags |= kParity;
-  write(op, Slot::Dst0, result);
-  if (first)
-    read(op, Slot::Src1, *first);
-  if (second)
-    read(op, Slot::Src2, *second);
 }
 
 // --- matrices ----------------------------------------------------------------

@@ -21,6 +21,8 @@
 
 namespace kperfir::simt {
 
+struct Access;
+
 /// Where module variables lie, decided before the statements are lowered.
 struct MemoryLayout {
   std::unordered_map<uint32_t, uint64_t>
@@ -86,8 +88,7 @@ private:
   void branchTable();
   void ret();
 
-  // --- LowerMemory.cpp and LowerEngine.cpp: what the engine executes
-  // -----------------------------
+  // --- What the engine executes: LowerMemory.cpp, LowerEngine.cpp ---
   void load();
   void store();
   void atomic();
@@ -96,7 +97,6 @@ private:
   void prefetch();
   void barrier();
   void clusterBarrier();
-  void mbarrier();
   void asyncCopy();
   void asyncGroup();
   void asyncArrive();
@@ -104,6 +104,11 @@ private:
   void storeMatrix();
   void moveMatrix();
   void multiply();
+  // LowerMbarrier.cpp
+  void mbarrier();
+  void mbarrierPendingCount();
+  void mbarrierAccess(Opcode opcode, const Access &access, uint8_t sub,
+                      bool isParity);
   // LowerSm90.cpp
   void wgmma();
   void wgmmaScales(WgmmaShape &shape);

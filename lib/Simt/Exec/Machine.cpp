@@ -201,8 +201,8 @@ private:
                      });
     for (PrintedText &line : lines)
       result.printed.push_back(std::move(line.text));
-    if (dispatcher.untimed().count()) {
-      result.untimed = dispatcher.untimed();
+    result.untimed = dispatcher.untimed();
+    if (!result.untimed.empty()) {
       result.cyclesPerWave = dispatcher.cyclesPerWave();
       result.untimedWaves = dispatcher.untimedWaves();
       result.endCycle += static_cast<uint64_t>(

@@ -29,7 +29,7 @@ namespace kperfir::simt {
 struct RunResult {
   /// When the last thing ended; in a sampled launch, an estimate.
   uint64_t endCycle = 0;
-  UntimedCtas untimed;
+  std::vector<CtaRange> untimed; // linear CTAs, in order
   // Of a sampled launch.
   double cyclesPerWave = 0;
   uint64_t untimedWaves = 0;

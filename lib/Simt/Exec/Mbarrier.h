@@ -32,9 +32,10 @@ struct Mbarrier {
     return pending | uint64_t(expected) << 20 |
            uint64_t(transactions & 0x7FFFFF) << 40 | uint64_t(phase) << 63;
   }
+  bool awaitsBytes() const { return (transactions & 0x7FFFFF) != 0; }
   /// True if that ended the phase.
   bool completeIfDone() {
-    if (pending || transactions & 0x7FFFFF)
+    if (pending || awaitsBytes())
       return false;
     phase ^= 1;
     pending = expected;
@@ -54,6 +55,10 @@ enum class MbarrierArrival : uint8_t {
 inline bool expectsBytes(MbarrierArrival arrival) {
   return arrival == MbarrierArrival::ExpectTx ||
          arrival == MbarrierArrival::DropExpectTx;
+}
+inline bool mayNotComplete(MbarrierArrival arrival) {
+  return arrival == MbarrierArrival::NoComplete ||
+         arrival == MbarrierArrival::DropNoComplete;
 }
 inline bool drops(MbarrierArrival arrival) {
   return arrival >= MbarrierArrival::Drop;

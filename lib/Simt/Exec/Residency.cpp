@@ -1,6 +1,7 @@
 //===- Residency.cpp - CTAs coming to an SM and leaving it
 //-----------------===//
 
+#include "Simt/Exec/ClusterGrid.h"
 #include "Simt/Exec/Sm.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 namespace kperfir::simt {
 
-UntimedCtas chooseUntimed(uint64_t ctas, uint64_t places, unsigned waves) {
+CtaRange chooseUntimed(uint64_t ctas, uint64_t places, unsigned waves) {
   if (waves == 0)
     return {};
   uint64_t whole = (ctas - 1) / places, detailed = std::max(waves, 3u);

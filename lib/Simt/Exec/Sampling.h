@@ -16,15 +16,16 @@
 
 namespace kperfir::simt {
 
-/// The CTAs from `begin` up to but without `end` run without time.
-struct UntimedCtas {
+/// From `begin` up to but without `end`.
+struct CtaRange {
   uint64_t begin = 0, end = 0;
   uint64_t count() const { return end - begin; }
 };
 
+/// Those that run without time, by the order in which CTAs are placed.
 /// `places`: CTAs of a whole wave. `waves`, at least 3: whole waves that run in
 /// detail, and with them the last one, which may be smaller. 0: all.
-UntimedCtas chooseUntimed(uint64_t ctas, uint64_t places, unsigned waves);
+CtaRange chooseUntimed(uint64_t ctas, uint64_t places, unsigned waves);
 
 /// Measures how long a wave takes.
 class WaveClock {

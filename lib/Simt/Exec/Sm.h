@@ -345,7 +345,12 @@ private:
   void releaseForExit(Cta &cta);
   void block(Warp &warp, WarpState state);
   void unblock(Warp &warp, uint64_t cycle);
+
+  // Mbarrier.cpp
   void mbarrier(Warp &warp, const MicroOp &op, LaneMask active);
+  /// Generic ones lie in the window of shared memory.
+  void checkInShared(const Warp &warp, const MicroOp &op, LaneMask active,
+                     const Addresses &addresses) const;
   void updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane,
                       uint64_t address);
   void waitMbarrier(Warp &warp, const MicroOp &op, LaneMask active,
@@ -356,10 +361,9 @@ private:
   void arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals);
   void addPendingArrivals(Cta &cta, uint32_t offset, uint32_t arrivals);
   void completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes);
-  /// Everything but init, inval and waits; true if the phase had arrivals
-  /// enough left.
-  bool applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
-                       uint32_t count);
+  /// Everything but init, inval and waits. What is wrong with it, or null.
+  const char *applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
+                              uint32_t count);
   void wakeWaiters(Cta &cta, uint32_t offset);
 
   // AsyncCopy.cpp

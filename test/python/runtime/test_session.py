@@ -86,6 +86,19 @@ def test_ctas_beyond_the_memory_of_a_launch_are_left_out_and_counted(profile: An
     assert "2 of 5 CTAs were recorded; 3 had no room (raise TRITON_KPERF_LAUNCH_BYTES)" in " ".join(p.load().notes)
 
 
+def test_ctas_that_ran_without_time_have_no_records(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several ranges of the grid, as in a sampled launch with clusters along y."""
+    monkeypatch.setattr(fake_simt.Device, "untimed", [(1, 3), (4, 5), (6, 7), (8, 9), (10, 11)])
+
+    with profile("out.kpf") as p:
+        launch(12)
+    (entry,) = capture(p.path).launches
+    recorded, _ = entry.read()
+    assert recorded.tolist() == [0, 3, 5, 7, 9, 11]
+    note = "6 of 12 CTAs simulated in detail, 1 to 2, 4, 6, 8 and others without time and records"
+    assert note in " ".join(capture(p.path).notes)
+
+
 @pytest.mark.parametrize("why", ["bound", "memory"])
 def test_launch_without_memory_for_records_runs_all_the_same(
     why: str, profile: Any, monkeypatch: pytest.MonkeyPatch

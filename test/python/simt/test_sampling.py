@@ -107,8 +107,8 @@ def regular(waves: int, *, grid: int = GRID, **options: Any) -> tuple[Any, list[
 def test_sampled_launch_has_the_results_and_about_the_cycles_of_the_full_one() -> None:
     full, expected = regular(0)
     sampled, found = regular(3)
-    assert full.untimed_ctas == (0, 0)
-    assert sampled.untimed_ctas == (WAVE, 10 * WAVE), "the last wave, which is not whole, is simulated too"
+    assert full.untimed_ctas == []
+    assert sampled.untimed_ctas == [(WAVE, 10 * WAVE)], "the last wave, which is not whole, is simulated too"
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
     assert found[2][0] == GRID
     assert sampled.warp_instructions == full.warp_instructions
@@ -145,7 +145,7 @@ def test_last_wave_costs_what_it_costs_in_a_full_launch() -> None:
 @pytest.mark.parametrize("grid", [1, WAVE, 3 * WAVE, 4 * WAVE])
 def test_grid_without_whole_waves_to_leave_out_is_simulated_in_full(grid: int) -> None:
     sampled, full = regular(3, grid=grid)[0], regular(0, grid=grid)[0]
-    assert sampled.untimed_ctas == (0, 0)
+    assert sampled.untimed_ctas == []
     assert sampled.cycles == full.cycles
 
 
@@ -159,7 +159,7 @@ def test_clusters_are_sampled_as_wholes(threads: int) -> None:
         ptx_lab.run(PAIRS, out, on=simt.Device(chip, waves=waves, threads=threads), **shape)
         for waves, out in zip((0, 3), outs, strict=True)
     )
-    assert sampled.untimed_ctas == (14, 8 * 14)
+    assert sampled.untimed_ctas == [(14, 8 * 14)]
     assert sampled.untimed_waves == 7
     assert np.array_equal(outs[1], np.repeat(np.arange(grid) ^ 1, 32).reshape(grid, 32))
     assert np.array_equal(*outs)
@@ -167,13 +167,45 @@ def test_clusters_are_sampled_as_wholes(threads: int) -> None:
     assert sampled.cycles == pytest.approx(full.cycles, rel=0.03)
 
 
-def test_clusters_along_other_dimensions_are_simulated_in_full() -> None:
-    """Those of a wave are no range of the grid, in which a capture says what was not simulated in detail."""
-    body = "mov.u32 %r1, 1; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-    shape = {"threads": 32, "grid": (1, 64, 1), "cluster": (1, 2, 1), "target": "sm_90a"}
-    chip = small_chip("h100", sm_count=2, max_ctas_per_sm=1)
-    sampled = ptx_lab.run(body, on=simt.Device(chip, waves=3), **shape)
-    assert sampled.untimed_ctas == (0, 0)
+# As PAIRS, for CTAs at any place of the grid; the event log tells which were simulated in detail.
+ANYWHERE = PAIRS.replace(
+    "mov.u32 %r2, %ctaid.x;",
+    "mov.u32 %r2, %ctaid.z; mov.u32 %r11, %nctaid.y; mov.u32 %r12, %ctaid.y; mad.lo.u32 %r2, %r2, %r11, %r12;"
+    "mov.u32 %r11, %nctaid.x; mov.u32 %r12, %ctaid.x; mad.lo.u32 %r2, %r2, %r11, %r12;",
+)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("grid", "cluster", "ranges"),
+    [
+        # The cluster of y and y + 1, or z and z + 1, at an x: of 75, 7 to 55 are without time.
+        ((15, 10, 1), (1, 2, 1), [(7, 15), (22, 101), (105, 116)]),
+        ((1, 150, 1), (1, 2, 1), [(14, 112)]),
+        ((5, 3, 10), (1, 1, 2), [(7, 15), (22, 101), (105, 116)]),
+    ],
+    ids=["y", "only y", "z"],
+)
+def test_clusters_along_other_dimensions_are_sampled(
+    grid: tuple[int, int, int], cluster: tuple[int, int, int], ranges: list[tuple[int, int]], threads: int
+) -> None:
+    ctas = 150
+    chip = small_chip("h100", sm_count=5, max_ctas_per_sm=3)  # Room for 15 CTAs, so for 7 pairs.
+    shape = {"threads": 32, "grid": grid, "cluster": cluster, "target": "sm_90a", "shared": 256, "log": True}
+    outs = [np.zeros((ctas, 32), np.uint32) for _ in range(2)]
+    full, sampled = (
+        ptx_lab.run(ANYWHERE, out, on=simt.Device(chip, waves=waves, threads=threads), **shape)
+        for waves, out in zip((0, 3), outs, strict=True)
+    )
+    assert full.untimed_ctas == []
+    assert sampled.untimed_ctas == ranges
+    without_time = {cta for begin, end in ranges for cta in range(begin, end)}
+    assert set(np.unique(sampled.log["cta"])) == set(range(ctas)) - without_time
+    assert np.array_equal(*outs)
+    axis = cluster[::-1].index(2)
+    partners = np.take(np.arange(ctas).reshape(grid[::-1]), np.arange(grid[::-1][axis]) ^ 1, axis)
+    assert np.array_equal(outs[0], np.repeat(partners.ravel(), 32).reshape(ctas, 32))
+    assert sampled.cycles == pytest.approx(full.cycles, rel=0.03)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -181,7 +213,7 @@ def test_ctas_that_wait_for_each_other_go_on(threads: int) -> None:
     grid = 6 * WAVE + 2
     flags = np.zeros(grid, np.uint32)
     result = ptx_lab.run(CHAIN, flags, on=small_device(3, threads=threads), grid=(grid, 1, 1))
-    assert result.untimed_ctas == (WAVE, 4 * WAVE)
+    assert result.untimed_ctas == [(WAVE, 4 * WAVE)]
     assert np.array_equal(flags, np.arange(1, grid + 1))
 
 
@@ -191,7 +223,7 @@ def test_ctas_that_wait_for_later_ones_go_on(threads: int) -> None:
     flags = np.zeros(grid, np.uint32)
     on = small_device(3, threads=threads, instruction_limit=1_000_000)
     result = ptx_lab.run(FORWARD, flags, on=on, grid=(grid, 1, 1))
-    assert result.untimed_ctas == (WAVE, 7 * WAVE)
+    assert result.untimed_ctas == [(WAVE, 7 * WAVE)]
     assert flags.all()
 
 
@@ -231,7 +263,7 @@ def test_warps_that_wait_for_a_clock_or_for_each_other_without_a_barrier_go_on()
     count = np.zeros(1, np.uint32)
     grid = 6 * WAVE
     result = ptx_lab.run(body, count, on=small_device(3), threads=64, grid=(grid, 1, 1), shared=16)
-    assert result.untimed_ctas == (WAVE, 3 * WAVE)
+    assert result.untimed_ctas == [(WAVE, 3 * WAVE)]
     assert count[0] == grid
 
 
