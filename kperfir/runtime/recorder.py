@@ -63,6 +63,7 @@ class Recorder:
     def _reset(self) -> None:
         self._drain = Drain(self.options.launch_bytes)
         self._writer: CaptureWriter | None = None
+        self._numbers: dict[Kernel, int] = {}  # Of kernels in the file.
         self._path: Path | None = None
         self._simulated = False
         self._kept: Counter[str] = Counter()
@@ -118,8 +119,7 @@ class Recorder:
             if self._closed:
                 return None
             try:
-                writer = self._open_writer()
-                number = writer.add_kernel(kernel.layout, kernel.facts)
+                writer, number = self._open_for(kernel)
                 for _ in range(self._passed_over.pop(kernel.name, 0)):
                     writer.skip(number, AUTOTUNING)
                 early = self._launched[kernel.name] < self.options.first_launch
@@ -147,8 +147,8 @@ class Recorder:
             if self._closed:
                 return
             try:
-                writer = self._open_writer()
-                writer.skip(writer.add_kernel(kernel.layout, kernel.facts), IN_GRAPH)
+                writer, number = self._open_for(kernel)
+                writer.skip(number, IN_GRAPH)
             except KPerfError as error:
                 self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
             self._warn_once(
@@ -185,8 +185,7 @@ class Recorder:
             facts={key: value for key, value in timing.items() if key != "cycles"} | _left_out(launch),
         )
         with self._lock:
-            writer = self._open_writer()
-            number = writer.add_kernel(launch.kernel.layout, launch.kernel.facts)
+            writer, number = self._open_for(launch.kernel)
             outcome = writer.add_launch(number, info, data, ticket)
             if outcome.kept:
                 self._kept[name] += 1
@@ -229,7 +228,8 @@ class Recorder:
             self._skipped[kernel.name, FAILED] += 1
             if self._writer is not None:
                 with contextlib.suppress(KPerfError):  # The file may be what failed.
-                    self._writer.skip(self._writer.add_kernel(kernel.layout, kernel.facts), FAILED, ticket)
+                    writer, number = self._open_for(kernel)
+                    writer.skip(number, FAILED, ticket)
             if isinstance(error, KPerfError) and not isinstance(error, DeviceError):  # The program gets all others.
                 self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
@@ -275,6 +275,14 @@ class Recorder:
 
     def _is_to_be_recorded(self, kernel: Kernel) -> bool:
         return self.options.selects(kernel.name, kernel.facts.get("file", ""))
+
+    def _open_for(self, kernel: Kernel) -> tuple[CaptureWriter, int]:
+        """Return the writer, and the number of `kernel` in its file: programs launch one kernel many times."""
+        writer = self._open_writer()
+        number = self._numbers.get(kernel)
+        if number is None:
+            number = self._numbers[kernel] = writer.add_kernel(kernel.layout, kernel.facts)
+        return writer, number
 
     def _open_writer(self) -> CaptureWriter:
         if self._writer is None:

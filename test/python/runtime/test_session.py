@@ -409,3 +409,21 @@ def test_forked_child_writes_a_file_of_its_own(profile: Any) -> None:
         launch()
     assert len(capture(p.path).launches) == 2
     assert len(capture(p.path.with_stem(f"out-{child}")).launches) == 2
+
+
+def test_a_kernel_is_described_to_the_file_once(profile: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kperfir.capture.writer import CaptureWriter
+
+    described: list[str] = []
+    add = CaptureWriter.add_kernel
+
+    def note(writer: CaptureWriter, layout: str, facts: Any = None) -> int:
+        described.append(layout)
+        return add(writer, layout, facts)
+
+    monkeypatch.setattr(CaptureWriter, "add_kernel", note)
+    with profile("out.kpf", launches=2) as p:
+        for _ in range(5):
+            launch()
+    assert len(described) == 1
+    assert len(capture(p.path).launches) == 2
