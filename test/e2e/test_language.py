@@ -13,7 +13,6 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from triton.compiler.errors import CompilationError
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
@@ -22,7 +21,7 @@ import kperfir.language as kl
 from kperfir.capture.layout import parse_layout
 from kperfir.errors import KPerfWarning
 from kperfir.runtime.simt import active_simt_driver
-from support.compiling import TARGETS, instrumentation
+from support.compiling import TARGETS, compile_to_texts, instrumentation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -366,12 +365,6 @@ def no_line_info() -> Iterator[None]:
         yield
 
 
-def code(kernel: Any, signature: dict[str, str], constants: dict[str, int], arch: int) -> dict[str, str]:
-    source = ASTSource(kernel, signature | dict.fromkeys(constants, "constexpr"), constants)
-    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32))
-    return {stage: compiled.asm[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
-
-
 @pytest.mark.parametrize("arch", [80, 90])
 @pytest.mark.parametrize("state", ["off", "not selected", "kinds without scopes"])
 @pytest.mark.parametrize("name", PAIRS)
@@ -383,16 +376,18 @@ def test_code_is_that_of_the_source_without_scopes(name: str, state: str, arch: 
         if state != "off":
             options = {"kernels": "other"} if state == "not selected" else {"regions": "store"}
             stack.enter_context(instrumentation(**options))
-        assert code(with_scopes, signature, constants, arch) == code(make_plain(), signature, constants, arch)
+        assert compile_to_texts(with_scopes, signature, constants, arch) == compile_to_texts(
+            make_plain(), signature, constants, arch
+        )
 
 
 def test_stripped_locations_are_those_of_the_source(no_line_info: None) -> None:
     """A kernel that is not recorded does not show in its locations that kperfir was there."""
     triton.knobs.compilation.disable_line_info = False
     with_scopes, _, signature, constants = PAIRS["rows"]
-    off = code(with_scopes, signature, constants, 80)
+    off = compile_to_texts(with_scopes, signature, constants, 80)
     with instrumentation(kernels="other"):
-        assert code(with_scopes, signature, constants, 80) == off
+        assert compile_to_texts(with_scopes, signature, constants, 80) == off
 
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100", "gfx942"])
@@ -434,74 +429,7 @@ def test_kernel_that_cannot_be_recorded_runs_without_a_trace_of_marks(tmp_path: 
 def test_disabled_line_info_is_said_to_hide_scopes(no_line_info: None) -> None:
     _, _, signature, constants = PAIRS["rows"]
     with instrumentation(), pytest.warns(KPerfWarning, match="TRITON_DISABLE_LINE_INFO"):
-        code(rows, signature, constants | {"B": 256}, 80)
-
-
-# Errors ---------------------------------------------------------------------------------------------------------------
-
-
-@triton.jit
-def not_in_a_with(q):
-    kl.scope("load")
-    tl.store(q, 1.0)
-
-
-@triton.jit
-def name_is_no_text(q):
-    with kl.scope(tl.program_id(0)):
-        tl.store(q, 1.0)
-
-
-@triton.jit
-def name_is_empty(q):
-    kl.mark("")
-    tl.store(q, 1.0)
-
-
-@triton.jit
-def value_is_a_tensor(q):
-    kl.mark("all", tl.arange(0, 32))
-    tl.store(q, 1.0)
-
-
-@triton.jit
-def value_is_a_pointer(q):
-    kl.mark("where", q)
-    tl.store(q, 1.0)
-
-
-@triton.jit
-def returns_inside(q):
-    with kl.scope("open"):
-        tl.store(q, 1.0)
-        return
-
-
-ERRORS = {
-    not_in_a_with: ('kl.scope("load")', "write `with kl.scope"),
-    name_is_no_text: ("with kl.scope(tl.program_id(0))", "constant text"),
-    name_is_empty: ('kl.mark("")', "constant text"),
-    value_is_a_tensor: ('kl.mark("all", tl.arange(0, 32))', "scalar"),
-    value_is_a_pointer: ('kl.mark("where", q)', "scalar"),
-    returns_inside: ('with kl.scope("open")', "return"),
-}
-
-
-@pytest.mark.parametrize("active", [False, True], ids=["off", "on"])
-@pytest.mark.parametrize("kernel", ERRORS, ids=lambda kernel: kernel.__name__)
-def test_wrong_use_is_a_compile_time_error_with_the_line(kernel: Any, active: bool) -> None:
-    line, message = ERRORS[kernel]
-    with instrumentation() if active else contextlib.nullcontext(), pytest.raises(CompilationError) as caught:
-        code(kernel, {"q": "*fp32"}, {}, 80)
-    assert line in str(caught.value)
-    assert message in str(caught.value)
-
-
-def test_outside_of_a_kernel_it_says_so() -> None:
-    with pytest.raises(ValueError, match=r"@triton\.jit"):
-        kl.scope("x")
-    with pytest.raises(ValueError, match=r"@triton\.jit"):
-        kl.mark("x", 1)
+        compile_to_texts(rows, signature, constants | {"B": 256}, 80)
 
 
 @triton.autotune(configs=[triton.Config({"B": 64}), triton.Config({"B": 128})], key=["n"])

@@ -73,6 +73,17 @@ def attempt(case: Case, target: str) -> Attempt:
     return Attempt(compiled, reason="; ".join(reasons))
 
 
+def compile_to_texts(kernel: Any, signature: dict[str, str], constants: dict[str, int], arch: int) -> dict[str, str]:
+    """Compile a kernel for an NVIDIA GPU; return what each stage up to PTX has made of it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    source = ASTSource(kernel, signature | dict.fromkeys(constants, "constexpr"), constants)
+    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32))
+    return {stage: compiled.asm[stage] for stage in ("ttir", "ttgir", "llir", "ptx")}
+
+
 def stop_at_ptx(*arguments: Any) -> tuple[str, str] | None:
     """A stages hook that leaves ptxas out, which takes half of the time."""
     if not arguments:
