@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import triton
 
 from kernels.cases import CASES, HOPPER_WORKLOADS, WORKLOADS
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.compile.proton import proton_instrumentation
 from kperfir.config import KINDS, resolve
 from sections.table import table

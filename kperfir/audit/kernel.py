@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kperfir.audit.builds import Build, disassemble, resource_usage
 from kperfir.audit.regions import Code, CodeAudit, audit_code
 from kperfir.audit.resources import Footprint, footprint
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.code.ptx import parse_ptx
 from kperfir.code.sass import parse_sass
 from kperfir.config import PREFIX, Options, resolve

@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kperfir.capture import format as kpf
-from kperfir.capture.layout import BufferLayout, parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.errors import CaptureError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from kperfir.capture.layout import BufferLayout
 
 # Deflate cannot shrink further than this, so a size beyond it is a lie.
 _MAX_DEFLATE_RATIO = 1032

@@ -27,13 +27,15 @@ import numpy as np
 from kperfir._native import record
 
 from kperfir.capture import format as kpf
-from kperfir.capture.layout import BufferLayout, parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.errors import CaptureError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from numpy.typing import NDArray
+
+    from kperfir.capture.layout import BufferLayout
 
 # Room that launches leave for the chunks that say what was skipped.
 _RESERVED_BYTES = 64 << 10

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.compile import access_cost
 from kperfir.compile.access_code import RegionCode, width_of
 from kperfir.compile.access_shapes import BY_CODE, OPERATIONS, Found, Unknown

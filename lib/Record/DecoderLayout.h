@@ -1,6 +1,6 @@
 //===- DecoderLayout.h - What decoding needs of a layout ------------------===//
 //
-// The layout JSON, which kperfir/capture/layout.py parses, as flat tables.
+// The layout JSON, which kperfir/capture/layout_json.py parses, as flat tables.
 //
 //===----------------------------------------------------------------------===//
 

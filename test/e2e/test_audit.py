@@ -14,7 +14,7 @@ from kperfir.audit.builds import build_of, disassemble
 from kperfir.audit.findings import findings_path
 from kperfir.audit.kernel import audit_kernel
 from kperfir.audit.regions import Code, CodeAudit, audit_code
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.cli.main import main
 from kperfir.code.ptx import parse_ptx
 from kperfir.code.sass import parse_sass

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from support.compiling import TARGETS
 
 if TYPE_CHECKING:

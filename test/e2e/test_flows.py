@@ -138,7 +138,7 @@ COMPILED = [
 
 @pytest.mark.parametrize(("target", "name", "expected"), COMPILED)
 def test_tma_and_tensor_cores_are_tied_to_their_waits(target: str, name: str, expected: set[tuple[str, str]]):
-    from kperfir.capture.layout import parse_layout
+    from kperfir.capture.layout_json import parse_layout
 
     with instrumentation():
         tried = attempt(CASES[name], target)

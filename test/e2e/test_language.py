@@ -18,7 +18,7 @@ from triton.experimental.gluon import language as gl
 
 import kperfir
 import kperfir.language as kl
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.errors import KPerfWarning
 from kperfir.runtime.simt import active_simt_driver
 from support.compiling import TARGETS, compile_to_texts, instrumentation

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from kperfir._native import record
 
-from kperfir.capture.layout import BufferLayout, parse_layout, seal_layout
+from kperfir.capture.layout import BufferLayout
+from kperfir.capture.layout_json import parse_layout, seal_layout
 from kperfir.capture.reference import CtaHeader, ReferenceWarp, encode_cta
 from kperfir.capture.reference_sums import BLOCK_WORDS, SummingWarp
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from kperfir.capture.aggregates import BUCKET_COLUMNS
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.capture.reference_sums import SummingWarp
 from kperfir.code.ptx import parse_ptx
 

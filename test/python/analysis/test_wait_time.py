@@ -9,7 +9,7 @@ import pytest
 
 from kperfir.analysis.regions import region_statistics
 from kperfir.analysis.wait_time import WAIT_KINDS, outermost_waits, wait_cycles, wait_statistics
-from kperfir.capture.layout import KINDS
+from kperfir.config import KINDS
 from kperfir.timeline import load
 from support.synthetic import CaptureShape, write_matmul_capture
 from support.toy_timeline import toy_timeline

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from kperfir._native import record
 
-from kperfir.capture.layout import Event, layout_hash, parse_layout, seal_layout
+from kperfir.capture.layout import Event
+from kperfir.capture.layout_json import layout_hash, parse_layout, seal_layout
 from kperfir.errors import CaptureError
 from support.synthetic import CaptureShape, matmul_plan
 

@@ -14,7 +14,7 @@ import triton.language as tl
 
 import kperfir
 from kperfir import passes
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.errors import CompileError, KPerfWarning, UsageError
 from kperfir.passes import PassCall, Pipeline, triton_passes
 from kperfir.passes.custom import current

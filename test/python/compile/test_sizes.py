@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kperfir.capture.layout import parse_layout
+from kperfir.capture.layout_json import parse_layout
 from kperfir.capture.reader import Capture
 from kperfir.compile.pipeline import with_words
 from kperfir.compile.sizes import measured_words, words_for

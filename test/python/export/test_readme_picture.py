@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from kperfir import load
-from kperfir.capture.layout import KINDS
+from kperfir.config import KINDS
 from kperfir.report.colours import COLOURS
 from support.synthetic import CaptureShape, write_matmul_capture
 

@@ -10,7 +10,7 @@ from kperfir._native import record
 
 from kperfir.capture import reference
 from kperfir.capture.decode import RawBuffer, decode_buffer
-from kperfir.capture.layout import LAYOUT_VERSION, MAX_FRAMES
+from kperfir.capture.layout_json import LAYOUT_VERSION, MAX_FRAMES
 from kperfir.errors import CaptureError
 from support.synthetic import CaptureShape, matmul_plan
 
