@@ -13,6 +13,7 @@ import pytest
 
 import kperfir
 from kperfir.advice.advise import advise
+from kperfir.advice.registry import RULES
 from support.advice_pairs import PAIRS, attention, measure
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ CHOSEN = (
     ("attention, 1 buffer", "h100"), ("attention, shared barrier", "h100"),
     ("row sums", "a100"), ("uneven blocks", "a100-small"),
 )  # fmt: skip
+
+
+def test_every_rule_has_a_pair_that_is_measured() -> None:
+    assert {pair.rule for pair in PAIRS} == set(RULES)
 
 
 @pytest.mark.parametrize(("name", "chip"), CHOSEN)
@@ -56,6 +61,7 @@ def test_bubble_of_attention_is_named_and_goes_away(tmp_path: Path) -> None:
 
 SCRIPT = """
 import torch
+from kperfir.advice.registry import RULES
 from support.advice_pairs import gemm
 gemm(stages=2, k=512, ctas=1)
 print("done")

@@ -12,20 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-import triton
-import triton.language as tl
-from triton.experimental import gluon
-from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma, warpgroup_mma
-
 import kperfir
-from kernels.matmuls import matmul
-from kernels.workloads import hopper
 from kperfir.advice.advise import advise
 from support import ptx_lab
 from support.access_kernels import row_sums, turned
-from support.advice_kernels import conversions, rows_in_parts, staged_tiles, with_barriers, with_weights
+from support.advice_hopper import attention, copied, ws_gemm
+from support.advice_kernels import (
+    atomics,
+    conversions,
+    five_tiles,
+    gemm,
+    ragged_rows,
+    rows_in_parts,
+    staged_tiles,
+    sums,
+    uneven_ctas,
+    with_barriers,
+    with_weights,
+)
 from support.launch import simt
 
 if TYPE_CHECKING:
@@ -94,186 +98,6 @@ def _chip(name: str, folder: Path) -> str:
     path = folder / f"{name}.json"
     path.write_text(json.dumps(chip), encoding="utf-8")
     return str(path)
-
-
-def gemm(*, stages: int, step: int = 32, tile: int = 64, k: int = 1024, ctas: int = 4, warps: int = 4) -> None:
-    """A row of `ctas` tiles of a matrix product."""
-    a, b = torch.zeros(tile, k, dtype=torch.float16), torch.zeros(k, tile * ctas, dtype=torch.float16)
-    c = torch.empty(tile, tile * ctas, dtype=torch.float16)
-    n = tile * ctas
-    matmul[(ctas,)](
-        a, b, c, tile, n, k, k, 1, n, 1, n, 1, BM=tile, BN=tile, BK=step, G=8, P="tf32", AT=tl.float32,
-        num_warps=warps, num_stages=stages,
-    )  # fmt: skip
-
-
-def five_tiles(tile: int) -> None:
-    """A product of 128 x 640 in tiles of 128 rows; of those with 128 columns, an SM has room for one."""
-    m, n, k = 128, 640, 512
-    a, b = torch.zeros(m, k, dtype=torch.float16), torch.zeros(k, n, dtype=torch.float16)
-    c = torch.empty(m, n, dtype=torch.float16)
-    matmul[(n // tile,)](
-        a, b, c, m, n, k, k, 1, n, 1, n, 1, BM=m, BN=tile, BK=64, G=8, P="tf32", AT=tl.float32,
-        num_warps=8 * tile // 128, num_stages=4,
-    )  # fmt: skip
-
-
-def attention(buffers: int, *, split: bool = False, steps: int = 1024) -> None:
-    """A block of queries of a warp-specialised flash attention; `split`: keys and values have barriers of their own."""
-    workload = hopper.attention_ws(1, steps)
-    arguments = workload.arguments()
-    passed = {name: value for name, value in arguments.items() if not name.startswith("_")}
-    kernel = split_attention if split else workload.case.kernel
-    kernel[(1, 1)](**passed, **{**workload.case.constexprs, "S": buffers})
-    if split:
-        expected = workload.reference(workload.arguments())
-        found = arguments["_od"][:64].double()
-        torch.testing.assert_close(found, expected["_od"][:64], rtol=2e-3, atol=2e-3)
-
-
-def ws_gemm(buffers: int) -> None:
-    """One tile of the warp-specialised product."""
-    case = next(w.case for w in hopper.WORKLOADS if w.case.name == "g_warp_specialize_wgmma")
-    arguments = hopper.gemm(64, 128, 1024, "K")(torch.Generator().manual_seed(0))
-    passed = {name: value for name, value in arguments.items() if not name.startswith("_")}
-    case.kernel[(1, 1)](**passed, **{**case.constexprs, "S": buffers})
-
-
-@gluon.jit
-def _split_load(
-    qd, kd, vd, sq, sk, sv, q_ready, k_ready, k_empty, v_ready, v_empty, T, BM: gl.constexpr, BN: gl.constexpr
-):
-    S: gl.constexpr = sk.type.shape[0]
-    first = gl.program_id(1) * T
-    mbarrier.expect(q_ready, qd.block_type.nbytes)
-    tma.async_load(qd, [first + gl.program_id(0) * BM, 0], q_ready, sq)
-    for n in range(0, T, BN):
-        step = n // BN
-        s = step % S
-        mbarrier.wait(k_empty.index(s), ((step // S) & 1) ^ 1)
-        mbarrier.expect(k_ready.index(s), kd.block_type.nbytes)
-        tma.async_load(kd, [first + n, 0], k_ready.index(s), sk.index(s))
-        mbarrier.wait(v_empty.index(s), ((step // S) & 1) ^ 1)
-        mbarrier.expect(v_ready.index(s), vd.block_type.nbytes)
-        tma.async_load(vd, [first + n, 0], v_ready.index(s), sv.index(s))
-
-
-@gluon.jit
-def _split_multiply(
-    od, sq, sk, sv, so, q_ready, k_ready, k_empty, v_ready, v_empty, scale, T, BM: gl.constexpr, BN: gl.constexpr
-):  # fmt: skip
-    S: gl.constexpr = sk.type.shape[0]
-    D: gl.constexpr = sq.type.shape[1]
-    SL: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BN, 16])
-    OL: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
-    PL: gl.constexpr = gl.DotOperandLayout(0, OL, 2)
-    m_i = gl.full([BM], -float("inf"), gl.float32, gl.SliceLayout(1, SL))
-    l_i = gl.zeros([BM], gl.float32, gl.SliceLayout(1, SL))
-    acc = gl.zeros([BM, D], gl.float32, OL)
-    mbarrier.wait(q_ready, 0)
-    for n in range(0, T, BN):
-        step = n // BN
-        s = step % S
-        mbarrier.wait(k_ready.index(s), (step // S) & 1)
-        x = warpgroup_mma(sq, sk.index(s).permute((1, 0)), gl.zeros([BM, BN], gl.float32, SL), use_acc=False)
-        mbarrier.arrive(k_empty.index(s))
-        mn = gl.maximum(m_i, gl.max(x, 1) * scale)
-        p = gl.exp2(x * scale - mn[:, None])
-        alpha = gl.exp2(m_i - mn)
-        l_i = l_i * alpha + gl.sum(p, 1)
-        acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, OL))[:, None]
-        mbarrier.wait(v_ready.index(s), (step // S) & 1)
-        acc = warpgroup_mma(gl.convert_layout(p.to(gl.float16), PL), sv.index(s), acc)
-        mbarrier.arrive(v_empty.index(s))
-        m_i = mn
-    acc = acc / gl.convert_layout(l_i, gl.SliceLayout(1, OL))[:, None]
-    so.store(acc.to(gl.float16))
-    fence_async_shared()
-    tma.async_store(od, [gl.program_id(1) * T + gl.program_id(0) * BM, 0], so)
-    tma.store_wait(0)
-
-
-@gluon.jit
-def split_attention(qd, kd, vd, od, scale, T, BM: gl.constexpr, BN: gl.constexpr, D: gl.constexpr, S: gl.constexpr):
-    sq = gl.allocate_shared_memory(gl.float16, [BM, D], qd.layout)
-    sk = gl.allocate_shared_memory(gl.float16, [S, BN, D], kd.layout)
-    sv = gl.allocate_shared_memory(gl.float16, [S, BN, D], vd.layout)
-    so = gl.allocate_shared_memory(gl.float16, [BM, D], od.layout)
-    q_ready = mbarrier.allocate_mbarrier()
-    k_ready = mbarrier.allocate_mbarrier(batch=S)
-    k_empty = mbarrier.allocate_mbarrier(batch=S)
-    v_ready = mbarrier.allocate_mbarrier(batch=S)
-    v_empty = mbarrier.allocate_mbarrier(batch=S)
-    mbarrier.init(q_ready, count=1)
-    for i in gl.static_range(S):
-        mbarrier.init(k_ready.index(i), count=1)
-        mbarrier.init(k_empty.index(i), count=1)
-        mbarrier.init(v_ready.index(i), count=1)
-        mbarrier.init(v_empty.index(i), count=1)
-    gl.warp_specialize(
-        [
-            (_split_multiply, (od, sq, sk, sv, so, q_ready, k_ready, k_empty, v_ready, v_empty, scale, T, BM, BN)),
-            (_split_load, (qd, kd, vd, sq, sk, sv, q_ready, k_ready, k_empty, v_ready, v_empty, T, BM, BN)),
-        ],
-        [1],
-        [24],
-    )
-
-
-@triton.jit
-def sum_rows(x, y, columns, BLOCK: tl.constexpr, AFTER: tl.constexpr):
-    row = tl.program_id(0)
-    if AFTER:
-        partial = tl.zeros([BLOCK], tl.float32)
-        for start in range(0, columns, BLOCK):
-            partial += tl.load(x + row * columns + start + tl.arange(0, BLOCK))
-        tl.store(y + row, tl.sum(partial, 0))
-    else:
-        total = tl.full([], 0.0, tl.float32)
-        for start in range(0, columns, BLOCK):
-            total += tl.sum(tl.load(x + row * columns + start + tl.arange(0, BLOCK)), 0)
-        tl.store(y + row, total)
-
-
-def sums(after: bool, *, columns: int = 8192, block: int = 512, warps: int = 4) -> None:
-    """Rows, reduced in each iteration or after them."""
-    x, y = torch.ones(8, columns), torch.empty(8)
-    sum_rows[(8,)](x, y, columns, BLOCK=block, AFTER=after, num_warps=warps)
-    assert y.eq(columns).all()
-
-
-@triton.jit
-def uneven(x, y, trips, BLOCK: tl.constexpr, LONGEST_FIRST: tl.constexpr):
-    cta = tl.program_id(0)
-    if LONGEST_FIRST:
-        cta = tl.num_programs(0) - 1 - cta
-    i = cta * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i)
-    for _ in range(tl.load(trips + cta)):
-        value = value * value + 0.25
-    tl.store(y + i, value)
-
-
-def uneven_ctas(longest_first: bool) -> None:
-    """12 CTAs, one to an SM of 4 at a time, the last three times as long as the others."""
-    count, ctas = 4096, 12
-    trips = torch.full((ctas,), 200, dtype=torch.int32)
-    trips[-1] = 600
-    x, y = torch.zeros(count * ctas), torch.empty(count * ctas)
-    uneven[(ctas,)](x, y, trips, BLOCK=count, LONGEST_FIRST=longest_first, num_warps=32)
-
-
-@triton.jit
-def counts(x, y, BLOCK: tl.constexpr, SPREAD: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.atomic_add(y + (i if SPREAD else i % 4), tl.load(x + i))
-
-
-def atomics(spread: bool, *, count: int = 4096, warps: int = 4) -> None:
-    """Atomic additions of blocks of 512, to four addresses or each to its own."""
-    x, y = torch.ones(count), torch.zeros(count)
-    counts[(count // 512,)](x, y, BLOCK=512, SPREAD=spread, num_warps=warps)
-    assert y.sum() == count
 
 
 def _staged(before: int, after: int, **shape: int) -> Callable[[bool], None]:
@@ -363,6 +187,35 @@ PAIRS = (
         "4 rows on 108 SMs",
         "fill-device",
         lambda changed: rows_in_parts(27 if changed else 1, rows=4, columns=27 * 4096),
+        held_out=True,
+    ),
+    Pair("rows of many turns, next to each other", "balance-warps", ragged_rows, held_out=True),
+    Pair(
+        "8 rows of many turns",
+        "balance-warps",
+        lambda changed: ragged_rows(changed, heavy=8, columns=1024),
+        held_out=True,
+    ),
+    Pair("matmul, 3 stages, its own copies", "specialise-warps", lambda changed: copied(changed, stages=3), "h100"),
+    Pair("matmul, 4 stages, its own copies", "specialise-warps", lambda changed: copied(changed, stages=4), "h100"),
+    Pair(
+        "matmul, 5 stages, its own copies",
+        "specialise-warps",
+        lambda changed: copied(changed, stages=5, k=2048),
+        "h100",
+        held_out=True,
+    ),
+    Pair(
+        "attention, scores waited for",
+        "overlap-products",
+        lambda changed: attention(2, split=True, ahead=changed),
+        "h100",
+    ),
+    Pair(
+        "attention of 2048, scores waited for",
+        "overlap-products",
+        lambda changed: attention(4, split=True, ahead=changed, steps=2048),
+        "h100",
         held_out=True,
     ),
 )

@@ -135,6 +135,13 @@ def test_products_that_run_alone_want_company() -> None:
     assert (finding.speedup, finding.bound) == (pytest.approx(200 / 160), pytest.approx(200 / 120))
 
 
+def test_one_of_two_products_is_expected_to_have_company() -> None:
+    # Each takes 40: half of one of them.
+    (finding,) = fired(body(at("wgmma", 0, 40), at("reduce", 40, 120), at("wgmma", 120, 160)), "overlap-products")
+    assert finding.figure("products") == 2
+    assert (finding.speedup, finding.bound) == (pytest.approx(200 / 180), pytest.approx(200 / 120))
+
+
 def test_products_of_two_roles_have_company() -> None:
     inside = [at("wgmma", 0, 80), at("reduce", 80, 120)]
     warps = [
