@@ -27,10 +27,23 @@ def activate() -> None:
         sys.excepthook = _with_advice(sys.excepthook)
 
 
+class NotActive(RuntimeError):
+    """There is no GPU, and kperfir could not bring the device that was asked for.
+
+    Of the type of Triton's own error: libraries that probe for a device expect that.
+    """
+
+
 def _with_advice(report: Callable[..., object]) -> Callable[..., object]:
-    """Return `report`, an exception hook, followed by advice where a script failed for want of a GPU."""
+    """Return `report`, an exception hook, followed by advice where a script failed for want of a GPU.
+
+    Of a setting that is wrong the script's author needs no traceback, which is through Triton's files and ours.
+    """
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, NotActive):
+            print(f"{_place(trace)}{error}", file=sys.stderr)
+            return
         report(kind, error, trace)
         from kperfir.runtime.no_gpu import advice
 
@@ -38,6 +51,17 @@ def _with_advice(report: Callable[..., object]) -> Callable[..., object]:
             print(hint, file=sys.stderr)
 
     return hook
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Where in the program it was: the innermost line that is of no installed package."""
+    place = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not any(folder in file for folder in ("site-packages", "dist-packages", "<frozen")):
+            place = f"{file}:{trace.tb_lineno}: "
+        trace = trace.tb_next
+    return place
 
 
 def _triton_is_imported() -> None:
@@ -72,8 +96,7 @@ def _explain_missing_driver(reason: KPerfError) -> None:
         except RuntimeError as error:
             if not str(error).startswith("0 active drivers"):
                 raise
-            # Of the same type: libraries that probe for a device expect it.
-            raise RuntimeError(f"Triton finds no GPU, and kperfir is not active: {reason}") from None
+            raise NotActive(f"Triton finds no GPU, and kperfir is not active: {reason}") from None
 
     module._create_driver = create_or_explain
 

@@ -38,31 +38,42 @@ def write_findings(capture: Path, kernels: Iterable[dict[str, Any]]) -> Path:
         OSError: If the file cannot be written.
     """
     path = findings_path(capture)
-    kept = {_key_of(audit): audit for audit in [*read_findings(capture), *kernels]}
+    kept = {_key_of(audit): audit for audit in [*read_findings(capture)[0], *kernels]}
     text = json.dumps({"kperfir_audit": VERSION, "kernels": list(kept.values())}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 
 
-def read_findings(capture: Path) -> list[dict[str, Any]]:
-    """The audits that are kept beside a capture; none if there are none, or not as this version writes them."""
+def read_findings(capture: Path) -> tuple[list[dict[str, Any]], str]:
+    """The audits that are kept beside a capture, and why they cannot be used where there are some and they cannot."""
+    path = findings_path(capture)
     try:
-        found = json.loads(findings_path(capture).read_text(encoding="utf-8"))
-        audits = found["kernels"] if found["kperfir_audit"] == VERSION else []
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["kperfir_audit"] != VERSION:
+            return [], f"they are of version {found['kperfir_audit']!r}, and this kperfir reads {VERSION}"
+        audits = found["kernels"]
         for audit in audits:
             _key_of(audit)
             for region in audit["code"]["regions"]:
                 if region["verdict"] in FAILED:
                     describe(region)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return []
-    return list(audits)
+    except FileNotFoundError:
+        return [], ""
+    except OSError as error:
+        return [], error.strerror or str(error)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return [], f"the file is damaged: {type(error).__name__}: {error}"
+    return list(audits), ""
 
 
 def warnings_of(captures: Iterable[Capture]) -> Iterator[str]:
-    """A line for each region whose times are not those of what it is named after."""
+    """A line for each region whose times are not those of what it is named after, and for findings of no use."""
     for capture in captures:
-        audits = {_key_of(audit): audit for audit in read_findings(capture.path)}
+        found, why_not = read_findings(capture.path)
+        if why_not:
+            path = findings_path(capture.path)
+            yield f"{path.name}: the findings of the audit are not used: {why_not} (`kperfir audit` writes it again)"
+        audits = {_key_of(audit): audit for audit in found}
         for kernel in capture.kernels:
             audit = audits.get((kernel.layout.hash, kernel.facts.get("hash", "")))
             for region in audit["code"]["regions"] if audit else ():

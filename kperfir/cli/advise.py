@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes
+from kperfir.cli.captures import NO_LAUNCH, exit_code, files_argument, matching_kernels, print_notes
 from kperfir.cli.table import console, counted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _print(out: Console, advice: Advice, limit: int | None) -> None:
     from rich.text import Text
 
     if not advice.kernels:
-        out.print("no launch was recorded")
+        out.print(Text(NO_LAUNCH), soft_wrap=True)
     for kernel in advice.kernels:
         findings = advice.of_kernel(kernel)
         out.print(Text(f"\n{kernel}: {counted(len(findings), 'finding')}", style="bold"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from kperfir.cli.captures import NO_LAUNCH
 from kperfir.cli.table import Column, console, count, percent, print_table
 
 if TYPE_CHECKING:
@@ -55,13 +56,15 @@ def show(timeline: Timeline, name: str, kernels: Collection[str], limit: int | N
         click.echo(json.dumps(report, indent=2))
         return
     _print(name, ANALYSES[name].about, shown, len(table))
+    if table.empty:
+        why = "no kernel of these files has what this analysis looks at"
+        console().print(Text(f"nothing: {why if len(timeline.launches) else NO_LAUNCH}"), soft_wrap=True)
 
 
 def _print(name: str, about: str, table: pd.DataFrame, total: int) -> None:
     out = console()
     out.print(Text(f"{name}: {about}"), soft_wrap=True)
     if table.empty:
-        out.print(Text("nothing: no kernel of these files has what this analysis looks at"))
         return
     matrix = name == "overlap"
     columns = [_column(str(key), table[key], matrix=matrix) for key in table.columns if key != "file"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from kperfir.timeline import Timeline
 
+NO_LAUNCH = "no launch was recorded; the notes may say why, and `kperfir inspect` shows what the file holds"
+_NAMED = 8  # Kernels that a message lists.
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -38,10 +41,18 @@ def matching_kernels(names: Iterable[str], pattern: str) -> list[str]:
             what="no kernel has such a name",
             where="--kernel",
             found=pattern,
-            expected=", ".join(known),
-            fix="quote the pattern, so that the shell leaves it alone",
+            expected=_nearest_first(pattern, known),
+            fix="give one of those; a pattern such as '*name*' goes in quotes, so that the shell leaves it alone",
         )
     return chosen
+
+
+def _nearest_first(name: str, known: list[str]) -> str:
+    """The names that there are, those first that `name` may have meant; not more than anyone would read."""
+    wanted = name.strip("*").lower()
+    ranked = sorted(known, key=lambda each: -difflib.SequenceMatcher(None, wanted, each.lower()).ratio())
+    more = f" and {len(known) - _NAMED} more (`kperfir inspect` lists them)" if len(known) > _NAMED else ""
+    return ", ".join(ranked[:_NAMED]) + more
 
 
 def require_other_file(out: Path | None, inputs: Iterable[Path]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kperfir.analysis.registry import ANALYSES
-from kperfir.cli.captures import exit_code, files_argument, matching_kernels, print_notes, require_other_file
+from kperfir.cli.captures import NO_LAUNCH, exit_code, files_argument, matching_kernels, print_notes, require_other_file
 from kperfir.cli.table import Column, bar, console, count, counted, percent, print_table
 from kperfir.errors import UsageError
 from kperfir.report.model import SORTS
@@ -81,7 +81,9 @@ def _write_page(timeline: Timeline, page: Path, kernels: tuple[str, ...]) -> int
     from kperfir.report.html import write_page
 
     write_page(timeline, page, kernels)
-    click.echo(f"kperfir: {len(timeline.spans)} spans in {page}; open it in a browser", err=True)
+    print_notes([] if len(timeline.launches) else [timeline])
+    held = f"{len(timeline.spans)} spans" if len(timeline.launches) else NO_LAUNCH
+    click.echo(f"kperfir: {held}; written to {page}, for a browser", err=True)
     return exit_code(int(timeline.launches["dropped"].sum()))
 
 
@@ -117,7 +119,7 @@ def _print(report: dict[str, Any]) -> None:
         text = f"bounds: at most {counted(kept, 'launch', 'launches')} of each kernel, {size:,.4g} MiB a file"
         out.print(Text(text, style="dim"), soft_wrap=True)
     if not report["kernels"]:
-        out.print("no launch was recorded")
+        out.print(Text(NO_LAUNCH), soft_wrap=True)
     for kernel in report["kernels"]:
         out.print()
         out.print(Text(kernel["kernel"], style="bold"))

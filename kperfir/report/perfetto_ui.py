@@ -18,12 +18,21 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from kperfir.capture import format as kpf
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOST = "127.0.0.1"
+_BEGIN_BYTES = 1 << 16
+_PACKET = b"\x0a"  # Field 1 of perfetto.protos.Trace.
+_JSON_KEYS = (b'"traceEvents"', b'"displayTimeUnit"', b'"systemTraceEvents"', b'"otherData"', b'"metadata"')
+# Compressed traces, Fuchsia's, ftrace's and systrace's, simpleperf's, perf's, Instruments', ART's.
+_OTHER_TRACES = (
+    b"\x1f\x8b", b"PK\x03\x04", b"(\xb5/\xfd", b"\x10\x00\x04FxT\x16\x00", b"# tracer", b"<!DOCTYPE html", b"<html",
+    b"TRACE:", b"SIMPLEPERF", b"PERFILE2", b"<?xml", b"SLOW", b"*version",
+)  # fmt: skip
 TRACE = "/trace"
 # The UI asks its makers' servers whether it is run by one of them, and a port whether a program of theirs is there.
 POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' data: blob:"
@@ -53,10 +62,14 @@ def trace_of(file: Path) -> Iterator[Path]:
     """The trace to show: `file`, or what a .kpf is exported to, for as long as it is shown.
 
     Raises:
-        UsageError: ``no-capture`` if there is no such file.
+        UsageError: ``no-capture`` if there is no such file; ``not-a-trace``.
         CaptureError: The .kpf cannot be read.
     """
-    if file.suffix == ".kpf":
+    if not file.is_file():
+        raise UsageError("no-capture", found=str(file), expected="a trace or a .kpf file", fix="check the path")
+    with file.open("rb") as content:
+        begin = content.read(_BEGIN_BYTES)
+    if file.suffix == ".kpf" or begin.startswith(kpf.MAGIC):
         from kperfir.export import write_file
         from kperfir.timeline import load
 
@@ -65,9 +78,38 @@ def trace_of(file: Path) -> Iterator[Path]:
             write_file([load(file)], trace)
             yield trace
         return
-    if not file.is_file():
-        raise UsageError("no-capture", found=str(file), expected="a trace or a .kpf file", fix="check the path")
+    if not _is_trace(begin, file.stat().st_size):
+        raise UsageError(
+            "not-a-trace", what="Perfetto reads no such file", where=str(file),
+            found=f"bytes {begin[:8].hex(' ')}" if begin else "an empty file",
+            expected="a .pftrace, a trace in JSON, another trace that Perfetto knows, or a .kpf",
+            fix="give a trace; `kperfir export` makes one of a .kpf",
+        )  # fmt: skip
     yield file
+
+
+def _is_packets(begin: bytes, size: int) -> bool:
+    """Whether `begin`, of a file of `size` bytes, is packets of perfetto.protos.Trace one behind the other."""
+    at = 0
+    while at < len(begin):
+        if begin[at : at + 1] != _PACKET:
+            return False
+        more = next((n for n, byte in enumerate(begin[at + 1 : at + 11]) if byte < 0x80), 9)  # Bytes of its length.
+        length = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(begin[at + 1 : at + 2 + more]))
+        at += 2 + more + length
+    return at <= size
+
+
+def _is_trace(begin: bytes, size: int) -> bool:
+    """Whether a file of `size` bytes may be a trace, by its first bytes."""
+    if begin[:1] == _PACKET and _is_packets(begin, size):
+        return True
+    text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] == b"[":
+        return text[1:].lstrip()[:1] in (b"{", b"]", b"")
+    if text[:1] == b"{":
+        return b'"' in text and any(key in begin for key in _JSON_KEYS)
+    return begin.startswith(_OTHER_TRACES)
 
 
 class Server:

@@ -93,7 +93,7 @@ def load_chip(name: str) -> Chip:
             "unknown-chip",
             what="the SIMT device cannot model this chip",
             where="TRITON_KPERF_SIMT_CHIP",
-            found=f"{name!r} ({error})",
+            found=repr(name) if source is packaged else f"{name!r} ({error})",
             expected=f"{', '.join([*chip_names(), *_CHIP_OF_ARCH])}, or the name of a JSON file",
             fix="name one of those",
         ) from None

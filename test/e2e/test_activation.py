@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,10 +133,39 @@ def test_bad_value_is_named_and_the_script_runs_on(tmp_path: Path, run_python: R
 def test_bad_value_is_the_reason_that_triton_has_no_device(script: Path, tmp_path: Path, run_python: Run) -> None:
     result = run_python(script, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_LAUNCHES="many")
     assert result.returncode == 1
-    last = result.stderr[result.stderr.rindex("RuntimeError: ") :]
-    assert last.startswith("RuntimeError: Triton finds no GPU, and kperfir is not active: an option has a value")
+    # No traceback through Triton's files: the line of the script, and what to change.
+    assert "Traceback" not in result.stderr
+    last = result.stderr[result.stderr.rindex(f"{script}:") :]
+    assert re.match(
+        re.escape(f"{script}:") + r"\d+: Triton finds no GPU, and kperfir is not active: an option has", last
+    )
     assert "variable TRITON_KPERF_LAUNCHES" in last
     assert "active drivers" not in result.stderr
+
+
+@pytest.mark.parametrize(("name", "value"), [("SIMT_CHIP", "h1000"), ("SIMT_CHIP", "/no/such.json"), ("DEVICE", "gpu")])
+def test_device_that_cannot_be_is_said_once_and_without_a_traceback(
+    script: Path, tmp_path: Path, run_python: Run, name: str, value: str
+) -> None:
+    result = run_python(
+        script, cwd=tmp_path, TRITON_KPERF="1", **{"TRITON_KPERF_DEVICE": "simt", f"TRITON_KPERF_{name}": value}
+    )
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert value in result.stderr
+    assert "Errno 2] No such file" not in result.stderr or value.endswith(".json")
+
+
+def test_error_of_a_missing_device_is_of_the_type_that_libraries_expect(tmp_path: Path, run_python: Run) -> None:
+    code = """if True:
+        import triton
+        try:
+            triton.runtime.driver.active.get_current_target()
+        except RuntimeError as error:
+            print('no device:', error)
+    """
+    result = run_python("-c", code, cwd=tmp_path, TRITON_KPERF="1", TRITON_KPERF_DEVICE="gpu")
+    assert result.stdout.startswith("no device: Triton finds no GPU")
 
 
 @pytest.mark.parametrize("way", [["-m", "kperfir", "run"], []])

@@ -32,7 +32,7 @@ def test_findings_of_one_kernel_leave_those_of_another(tmp_path: Path) -> None:
     write_findings(path, [audit(1, "a")])
     write_findings(path, [audit(2, "b")])
     write_findings(path, [audit(2, "b", "ok")])
-    assert [(one["layout_hash"], one["code"]["regions"][0]["verdict"]) for one in read_findings(path)] == [
+    assert [(one["layout_hash"], one["code"]["regions"][0]["verdict"]) for one in read_findings(path)[0]] == [
         (1, "moved"),
         (2, "ok"),
     ]
@@ -63,8 +63,14 @@ def test_warning_is_of_the_code_that_ran(tmp_path: Path) -> None:
         '{"kperfir_audit": 1, "kernels": ' + "[" * 100_000 + "]" * 100_000 + "}",
     ],
 )
-def test_file_that_is_not_as_it_should_be_warns_of_nothing(text: str, tmp_path: Path) -> None:
+def test_file_that_is_not_as_it_should_be_is_not_used_and_that_is_said(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.kpf"
     findings_path(path).write_text(text)
-    assert read_findings(path) == []
-    assert list(warnings_of([capture(path, ("k", 1, "a"))])) == []
+    assert read_findings(path)[0] == []
+    (note,) = warnings_of([capture(path, ("k", 1, "a"))])
+    assert note.startswith("x.kpf.audit.json: the findings of the audit are not used: ")
+    assert ("version 2" if '": 2' in text else "damaged") in note
+
+
+def test_no_file_is_no_fault(tmp_path: Path) -> None:
+    assert list(warnings_of([capture(tmp_path / "x.kpf", ("k", 1, "a"))])) == []

@@ -168,6 +168,23 @@ def test_kernel_pattern_on_a_capture_cut_before_its_first_launch_shows_why_it_is
         assert answer.code == 0
         assert "note: " in answer.out
         assert "no launch was recorded" in answer.out
+    for more in (["--analysis", "waves"], ["--html", tmp_path / "page.html"]):
+        answer = kperfir("report", cut, *more)
+        assert answer.code == 0
+        assert "note: " in answer.err
+        assert "no launch was recorded; the notes may say why" in answer.out + answer.err
+
+
+def test_kernels_that_are_there_are_listed_nearest_first() -> None:
+    from kperfir.cli.captures import matching_kernels
+    from kperfir.errors import UsageError
+
+    names = ["softmax_kernel", "matmul_kernel", *(f"other_{number}" for number in range(20))]
+    with pytest.raises(UsageError) as raised:
+        matching_kernels(names, "matmull*")
+    text = str(raised.value)
+    assert "expected: matmul_kernel, " in text
+    assert "and 14 more" in text
 
 
 def test_kernel_that_is_not_there_leaves_the_notes(kperfir: Callable[..., Answer], lossy: Path) -> None:

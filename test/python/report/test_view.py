@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kperfir.cli.main import main
+from kperfir.errors import UsageError
 from kperfir.report.perfetto_ui import HOST, Server, find_ui, trace_of
 
 if TYPE_CHECKING:
@@ -95,8 +96,53 @@ def test_what_is_missing_is_named(
 
 def test_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = tmp_path / "x.pftrace"
-    trace.write_bytes(b"")
+    trace.write_bytes(b"[]")
     with Server(find_ui(), trace) as server:
         port = str(urlsplit(server.address).port)
         assert main(["view", str(trace), "--port", port, "--no-browser"]) == 2
     assert "choose another --port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("notes.txt", b"# Notes\n\nbuy milk\n"), ("x.pftrace", b""), ("x.json", b'{"name": "some-package"}'),
+        ("x.csv", b"launch,kernel\n0,k\n"), ("lines.txt", b"\n\n\nhello"), ("x.bin", bytes(range(256))),
+        ("x.so", b"\x7fELF\x02\x01\x01"),
+    ],
+)  # fmt: skip
+def test_file_that_is_no_trace_is_refused(
+    name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match="not-a-trace"), trace_of(tmp_path / name):
+        pytest.fail("it was served")
+    monkeypatch.setattr(Server, "serve", lambda _: pytest.fail("it was served"))
+    assert main(["view", str(tmp_path / name), "--no-browser"]) == 2
+    assert "[not-a-trace]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("format_name", ["pftrace", "json"])
+def test_what_export_writes_is_a_trace(capture: Path, tmp_path: Path, format_name: str) -> None:
+    from kperfir.export import write_file
+    from kperfir.timeline import load
+
+    file = tmp_path / "trace"
+    write_file([load(capture)], file, format_name)
+    with trace_of(file) as trace:
+        assert trace == file
+
+
+@pytest.mark.parametrize(
+    "content", [b'[{"ph": "B"}]', b"\x1f\x8b\x08", b"# tracer: nop", b'\xef\xbb\xbf{"traceEvents": []}']
+)
+def test_traces_of_other_tools_are_served(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "trace").write_bytes(content)
+    with trace_of(tmp_path / "trace") as trace:
+        assert trace.read_bytes() == content
+
+
+def test_capture_of_another_name_is_known_by_its_bytes(capture: Path, tmp_path: Path) -> None:
+    (tmp_path / "renamed").write_bytes(capture.read_bytes())
+    with trace_of(tmp_path / "renamed") as trace:
+        assert trace.suffix == ".pftrace"
