@@ -12,7 +12,8 @@ from kperfir.runtime.arguments import Parameters
 from kperfir.runtime.arrays import Storage
 from kperfir.runtime.chip import load_chip
 from kperfir.runtime.device import HostBuffer
-from kperfir.runtime.simt import LaunchShape, LoadedKernel, SimtDriver
+from kperfir.runtime.simt import SimtDriver
+from kperfir.runtime.simt_launcher import LaunchShape, LoadedKernel
 from kperfir.runtime.tensor_map import fill_tiled
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from kperfir.code.ptx import own_instructions, parse_ptx
 
 if TYPE_CHECKING:
-    from kperfir.runtime.simt import FinishedLaunch, LoadedKernel
+    from kperfir.runtime.simt import FinishedLaunch
+    from kperfir.runtime.simt_launcher import LoadedKernel
 
 
 @dataclass(frozen=True, slots=True)

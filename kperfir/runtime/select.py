@@ -22,7 +22,8 @@ from kperfir.runtime import simulated_time
 from kperfir.runtime.arrays import is_numpy_array, simt_array
 from kperfir.runtime.chip import load_chip
 from kperfir.runtime.patches import Patches
-from kperfir.runtime.simt import LoadedKernel, SimtDriver, active_simt_driver
+from kperfir.runtime.simt import SimtDriver, active_simt_driver
+from kperfir.runtime.simt_launcher import LoadedKernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -190,16 +190,16 @@ void Sm::arriveAfterCopies(Warp &warp, const MicroOp &op, LaneMask active) {
       addPendingArrivals(cta, offset, arrivals);
 
     ++cta.pendingEvents;
-    Event event{0,
-                0,
-                &warp,
-                offset,
-                arrivals,
-                warp.firstGroup + warp.groups.size() - 1,
-                warp.groups.back().spans.size(),
-                nullptr,
-                {},
-                nullptr};
+    SmEvent event{0,
+                  0,
+                  &warp,
+                  offset,
+                  arrivals,
+                  warp.firstGroup + warp.groups.size() - 1,
+                  warp.groups.back().spans.size(),
+                  nullptr,
+                  {},
+                  nullptr};
     uint64_t done = groupsDone(warp, event.group + 1);
     if (done == kUnresolved) {
       GlobalRequest &request =
@@ -212,14 +212,14 @@ void Sm::arriveAfterCopies(Warp &warp, const MicroOp &op, LaneMask active) {
   }
 }
 
-void Sm::schedule(Event event, uint64_t cycle) {
+void Sm::schedule(SmEvent event, uint64_t cycle) {
   event.cycle = cycle;
   event.order = ++eventCount;
   events.push(event);
 }
 
 uint64_t Sm::answerArrive(const GlobalRequest &request, uint64_t earliest) {
-  const Event &event = unresolvedEvents[request.data];
+  const SmEvent &event = unresolvedEvents[request.data];
   uint64_t done = std::max(groupsDone(*event.warp, event.group + 1), earliest);
   schedule(event, done);
   return done;
@@ -227,7 +227,7 @@ uint64_t Sm::answerArrive(const GlobalRequest &request, uint64_t earliest) {
 
 void Sm::runEvents(uint64_t cycle) {
   while (!events.empty() && events.top().cycle <= cycle) {
-    Event event = events.top();
+    SmEvent event = events.top();
     events.pop();
     if (!event.warp) {
       event.remote ? finishArrival(event) : finishFill(event);

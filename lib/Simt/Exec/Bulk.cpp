@@ -165,7 +165,7 @@ void Sm::answerBulk(const GlobalRequest &request, const BulkTimes &times,
 }
 
 void Sm::scheduleFill(Cta &cta, const BulkFill &fill, uint64_t cycle) {
-  Event event{};
+  SmEvent event{};
   event.cta = &cta;
   event.fill = fill;
   if (!fill.isReadable)
@@ -175,7 +175,7 @@ void Sm::scheduleFill(Cta &cta, const BulkFill &fill, uint64_t cycle) {
   schedule(event, cycle);
 }
 
-void Sm::finishFill(const Event &event) {
+void Sm::finishFill(const SmEvent &event) {
   Cta &cta = *event.cta;
   cta.shared.markWritten(event.fill.offset, event.fill.bytes, true);
   --cta.pendingEvents;

@@ -16,6 +16,9 @@
 
 namespace kperfir::simt {
 
+/// Sizes and addresses are multiples of it.
+inline constexpr uint32_t kBulkUnitBytes = 16;
+
 class BulkExchange {
 public:
   BulkExchange(const Launch &launch, MemorySystem &system, Sm &sm,

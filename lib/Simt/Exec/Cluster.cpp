@@ -246,7 +246,7 @@ void Sm::applyRemoteAtomic(const MicroOp &op, uint8_t *memory,
 
 void Sm::scheduleArrival(Cta &cta, const GlobalRequest &request, unsigned lane,
                          uint32_t count, uint64_t cycle) {
-  Event event{};
+  SmEvent event{};
   event.cta = &cta;
   event.remote = &program.ops[request.pc];
   event.senderCta = request.warp->cta->linear;
@@ -259,7 +259,7 @@ void Sm::scheduleArrival(Cta &cta, const GlobalRequest &request, unsigned lane,
   schedule(event, cycle);
 }
 
-void Sm::finishArrival(const Event &event) {
+void Sm::finishArrival(const SmEvent &event) {
   Cta &cta = *event.cta;
   --cta.pendingEvents;
   const char *fault =

@@ -66,6 +66,12 @@ constexpr SpecialName kSpecials[] = {
 
 } // namespace
 
+std::optional<uint32_t> smallConstant(const ptx::Operand &operand) {
+  if (operand.kind != ptx::OperandKind::Immediate || operand.bits > 0x7FFFFFFF)
+    return std::nullopt;
+  return static_cast<uint32_t>(operand.bits);
+}
+
 // --- operands ----------------------------------------------------------------
 
 void Lowering::expectOperands(size_t least, size_t most) const {

@@ -1,7 +1,7 @@
 //===- Lowering.h - From statements to virtual ops (internal) -------------===//
 //
-// Lowering.cpp chooses a rule per statement and emits ops; LowerTable.cpp,
-// LowerMemory.cpp and LowerEngine.cpp hold the rules.
+// Lowering.cpp chooses a rule per statement and emits ops; the other files that
+// begin with Lower hold the rules, and LowerOperands.cpp what they share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,6 +53,9 @@ struct Value {
   uint8_t rows = 1; // 0: predicate
 };
 
+/// Nothing if `operand` is no constant, or a large one.
+std::optional<uint32_t> smallConstant(const ptx::Operand &operand);
+
 class Lowering {
 public:
   Lowering(const FlatKernel &kernel, const ControlFlow &flow,
@@ -88,41 +91,44 @@ private:
   void branchTable();
   void ret();
 
-  // --- What the engine executes: LowerMemory.cpp, LowerEngine.cpp ---
+  // --- What the engine executes ---
+  // LowerMemory.cpp
   void load();
   void store();
   void atomic();
   void accessAsync();
   void fence();
   void prefetch();
-  void barrier();
-  void clusterBarrier();
   void asyncCopy();
   void asyncGroup();
   void asyncArrive();
-  void loadMatrix();
-  void storeMatrix();
-  void moveMatrix();
-  void multiply();
   // LowerMbarrier.cpp
   void mbarrier();
   void mbarrierPendingCount();
   void mbarrierAccess(Opcode opcode, const Access &access, uint8_t sub,
                       bool isParity);
-  // LowerSm90.cpp
+  // LowerMatrix.cpp
+  void loadMatrix();
+  void storeMatrix();
+  void moveMatrix();
+  void multiply();
+  // LowerWgmma.cpp
   void wgmma();
   void wgmmaScales(WgmmaShape &shape);
   void wgmmaGroup();
+  // LowerBulk.cpp
   void bulkCopy();
   void bulkGroup();
   void tensormapReplace();
   void tensormapCopy();
-
+  // LowerEngine.cpp
+  void barrier();
+  void clusterBarrier();
+  void setMaxRegisters();
   void systemCall();
   void sleep();
   void trap();
   void nothing();
-  void setMaxRegisters();
 
   using Method = void (Lowering::*)();
   struct Rule {

@@ -19,12 +19,13 @@
 #include "Simt/Exec/GlobalRequest.h"
 #include "Simt/Exec/IssueQueue.h"
 #include "Simt/Exec/Launch.h"
+#include "Simt/Exec/SmEvent.h"
+#include "Simt/Exec/SmReports.h"
 #include "Simt/Exec/WarpStorage.h"
 #include "Simt/Timing/Caches.h"
 #include "Simt/Timing/Coalescer.h"
 
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <span>
@@ -35,41 +36,6 @@ namespace kperfir::simt {
 
 inline constexpr uint32_t kMaxWarpsPerSubCore = kMaxWarpsPerSm / kSubCores;
 static_assert(kMaxWarpsPerSubCore <= IssueQueue::kCapacity);
-
-struct SmStatistics {
-  uint64_t threadInstructions = 0;
-  uint64_t l1SectorHits = 0;
-  uint64_t l1SectorMisses = 0;
-  uint64_t sharedAccesses = 0;
-  uint64_t sharedWavefronts = 0;
-  uint64_t sharedConflictWavefronts = 0; // above what the access needs at best
-  std::array<uint64_t, kNumPipes> issued{};
-
-  uint64_t warpInstructions() const {
-    return std::accumulate(issued.begin(), issued.end(), uint64_t(0));
-  }
-  void add(const SmStatistics &other);
-};
-
-/// A printf line, with its place in the order of execution.
-struct PrintedText {
-  uint64_t cycle;
-  std::string text;
-};
-
-/// Something that a lane did wrong. Sm::fail adds the place.
-struct Fault {
-  ErrorKind kind;
-  std::string message;
-  int lane = -1;
-  std::optional<uint64_t> address = std::nullopt;
-  bool isGlobal = false;
-};
-
-struct SharedWrite {
-  uint32_t offset, bytes;
-  unsigned lane;
-};
 
 class Sm {
 public:
@@ -175,23 +141,6 @@ private:
     uint32_t last = kNoWarp;
     uint32_t count = 0;
     std::array<Warp *, kMaxWarpsPerSubCore> warps{};
-  };
-  struct Event {
-    uint64_t cycle;
-    uint64_t order; // ties are resolved by the order of creation
-    Warp *warp;
-    uint32_t mbarrier;
-    uint32_t arrivals;
-    uint64_t group;     // copies up to here are complete: all of older groups,
-    size_t spans;       // and so many of this one
-    Cta *cta = nullptr; // of a bulk copy, which has no warp
-    BulkFill fill;
-    /// Of an arrival from another CTA: what arrives, and who sent it.
-    const MicroOp *remote = nullptr;
-    uint32_t senderCta = 0, senderWarp = 0, senderLane = 0;
-    bool operator<(const Event &other) const {
-      return cycle != other.cycle ? cycle > other.cycle : order > other.order;
-    }
   };
   struct Addresses {
     alignas(64) uint64_t lane[kWarpSize];
@@ -374,7 +323,7 @@ private:
   uint64_t groupsDone(const Warp &warp, uint64_t serial) const;
   /// Makes the data of groups below `serial` readable and forgets them.
   void retireGroups(Warp &warp, uint64_t serial);
-  void schedule(Event event, uint64_t cycle);
+  void schedule(SmEvent event, uint64_t cycle);
   void runEvents(uint64_t cycle);
 
   // Bulk.cpp
@@ -384,7 +333,7 @@ private:
   /// Cycle at which what the warp waits for is there, or kUnresolved.
   uint64_t bulkGroupsDone(const Warp &warp) const;
   void retireBulkGroups(Warp &warp);
-  void finishFill(const Event &event);
+  void finishFill(const SmEvent &event);
   void tensormapReplace(Warp &warp, const MicroOp &op, LaneMask active);
   void tensormapCopy(Warp &warp, const MicroOp &op, LaneMask active);
 
@@ -409,7 +358,7 @@ private:
                        unsigned bytes, ClusterMember &member);
   void applyRemoteAtomic(const MicroOp &op, uint8_t *memory,
                          const uint8_t *operand, uint8_t *old) const;
-  void finishArrival(const Event &event);
+  void finishArrival(const SmEvent &event);
 
   // Wgmma.cpp
   void wgmma(Warp &warp, const MicroOp &op, LaneMask active);
@@ -473,9 +422,9 @@ private:
   };
   std::vector<PlannedCta> planned;
   std::vector<const Cta *> finishedCtas; // resident ones without warps
-  std::priority_queue<Event> events;
+  std::priority_queue<SmEvent> events;
   uint64_t eventCount = 0;
-  std::vector<Event> unresolvedEvents; // since the last exchange
+  std::vector<SmEvent> unresolvedEvents; // since the last exchange
   std::vector<Warp *> answered;
   bool hasAnswers = false; // of the prepared requests
   std::vector<const GlobalRange *> l1Ranges;
