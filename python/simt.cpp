@@ -1,15 +1,15 @@
 //===- simt.cpp - kperfir._native.simt ------------------------------------===//
 //
-// The seam between Python and lib/Simt: converts arguments and results, turns
-// simt::Error into the Python exception. docs/contracts.md, section 6.
+// The seam between Python and lib/Simt: converts arguments, turns simt::Error
+// into the Python exception. Results: simt_result.cpp. docs/contracts.md,
+// section 6.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Simt/Device.h"
+#include "simt_result.h"
+
 #include "Simt/Exec/Forms.h"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
@@ -59,66 +59,6 @@ void raiseError(const simt::Error &error) {
   instance.attr("is_global") = site.isGlobal;
   PyErr_SetObject(errorType, instance.ptr());
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
-
-template <typename T> nb::object toNumpy(std::vector<T> &&values) {
-  auto *owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void *pointer) noexcept {
-    delete static_cast<std::vector<T> *>(pointer);
-  });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(
-      owned->data(), {owned->size()}, owner));
-}
-
-nb::object logToDict(simt::EventLog &&log) {
-  nb::dict columns;
-  columns["sm"] = toNumpy(std::move(log.sm));
-  columns["cta"] = toNumpy(std::move(log.cta));
-  columns["warp"] = toNumpy(std::move(log.warp));
-  columns["pc"] = toNumpy(std::move(log.instruction));
-  columns["opcode"] = toNumpy(std::move(log.opcode));
-  columns["issue"] = toNumpy(std::move(log.issue));
-  columns["complete"] = toNumpy(std::move(log.complete));
-  columns["value"] = toNumpy(std::move(log.value));
-  columns["units"] = toNumpy(std::move(log.units));
-  return columns;
-}
-
-nb::dict statisticsToDict(const simt::LaunchResult &result) {
-  nb::dict stats;
-  const simt::SmStatistics &sm = result.statistics;
-  stats["l1_sector_hits"] = sm.l1SectorHits;
-  stats["l1_sector_misses"] = sm.l1SectorMisses;
-  stats["shared_accesses"] = sm.sharedAccesses;
-  stats["shared_wavefronts"] = sm.sharedWavefronts;
-  stats["shared_conflict_wavefronts"] = sm.sharedConflictWavefronts;
-  nb::dict issued;
-  for (unsigned i = 0; i < simt::kNumPipes; ++i)
-    issued[simt::pipeName(static_cast<simt::Pipe>(i))] = sm.issued[i];
-  stats["issued"] = issued;
-  const simt::MemoryStatistics &memory = result.memory;
-  stats["l2_sector_reads"] = memory.l2SectorReads;
-  stats["l2_sector_writes"] = memory.l2SectorWrites;
-  stats["l2_sector_hits"] = memory.l2SectorHits;
-  stats["l2_atomics"] = memory.l2Atomics;
-  stats["dram_read_bytes"] = memory.dramReadBytes;
-  stats["dram_write_bytes"] = memory.dramWriteBytes;
-  const simt::Occupancy &occupancy = result.occupancy;
-  stats["occupancy_limiter"] = occupancy.limiter;
-  stats["occupancy_by_warps"] = occupancy.byWarps;
-  stats["occupancy_by_registers"] = occupancy.byRegisters;
-  stats["occupancy_by_shared"] = occupancy.byShared;
-  stats["l1_bytes"] = occupancy.l1Bytes;
-  return stats;
-}
-
-struct Result {
-  simt::LaunchResult launch;
-  nb::object log = nb::none();
-};
 
 //===----------------------------------------------------------------------===//
 // Module
@@ -204,13 +144,13 @@ void setResolver(Device &device, nb::object resolver) {
       });
 }
 
-Result launch(Device &device, const Module &module,
-              std::array<uint32_t, 3> grid, nb::object blockThreads,
-              uint32_t sharedBytes, const std::vector<nb::bytes> &params,
-              uint32_t registers, std::array<uint32_t, 3> cluster, bool log,
-              std::optional<nb::bytes> free,
-              std::optional<uint32_t> residentRegisters,
-              std::optional<uint32_t> residentSharedBytes) {
+SimtResult launch(Device &device, const Module &module,
+                  std::array<uint32_t, 3> grid, nb::object blockThreads,
+                  uint32_t sharedBytes, const std::vector<nb::bytes> &params,
+                  uint32_t registers, std::array<uint32_t, 3> cluster, bool log,
+                  std::optional<nb::bytes> free,
+                  std::optional<uint32_t> residentRegisters,
+                  std::optional<uint32_t> residentSharedBytes) {
   simt::LaunchRequest request;
   request.grid = grid;
   if (nb::isinstance<nb::int_>(blockThreads))
@@ -232,7 +172,7 @@ Result launch(Device &device, const Module &module,
     nb::gil_scoped_acquire acquire;
     return PyErr_CheckSignals() != 0;
   };
-  Result result;
+  SimtResult result;
   try {
     nb::gil_scoped_release release;
     result.launch = device.launch(module.program, request);
@@ -240,7 +180,7 @@ Result launch(Device &device, const Module &module,
     throw nb::python_error(); // The signal handler has set it.
   }
   if (log)
-    result.log = logToDict(std::move(result.launch.log));
+    result.log = eventLog(std::move(result.launch.log));
   return result;
 }
 
@@ -259,11 +199,6 @@ instructionForms() {
   return {simt::tableMnemonics(), simt::loweredPrefixes()};
 }
 } // namespace
-
-/// The type of a property, for the stubs of the module.
-static auto getter(const char *signature) {
-  return nb::for_getter(nb::sig(signature));
-}
 
 void bindSimt(nb::module_ &module) {
   // Triton keeps kernels, and with them a Module, until the process ends.
@@ -329,50 +264,7 @@ void bindSimt(nb::module_ &module) {
           },
           "Line in the PTX text of each instruction, from 1");
 
-  nb::class_<Result>(module, "Result", "What a launch did.")
-      .def_prop_ro("cycles",
-                   [](const Result &self) { return self.launch.cycles; })
-      .def_prop_ro("start_cycles",
-                   [](const Result &self) { return self.launch.startCycle; })
-      .def_prop_ro("ns", [](const Result &self) { return self.launch.ns; })
-      .def_prop_ro("ctas", [](const Result &self) { return self.launch.ctas; })
-      .def_prop_ro(
-          "untimed_ctas",
-          [](const Result &self) {
-            std::vector<std::pair<uint64_t, uint64_t>> ranges;
-            for (const simt::CtaRange &range : self.launch.untimed)
-              ranges.emplace_back(range.begin, range.end);
-            return ranges;
-          },
-          "First and end of each range of CTAs that were not simulated in "
-          "detail")
-      .def_prop_ro("untimed_waves",
-                   [](const Result &self) { return self.launch.untimedWaves; })
-      .def_prop_ro("cycles_per_wave",
-                   [](const Result &self) { return self.launch.cyclesPerWave; })
-      .def_prop_ro(
-          "occupancy",
-          [](const Result &self) { return self.launch.occupancy.ctasPerSm; })
-      .def_prop_ro("warp_instructions",
-                   [](const Result &self) {
-                     return self.launch.statistics.warpInstructions();
-                   })
-      .def_prop_ro("thread_instructions",
-                   [](const Result &self) {
-                     return self.launch.statistics.threadInstructions;
-                   })
-      .def_prop_ro("printf",
-                   [](const Result &self) { return self.launch.printed; })
-      .def_prop_ro(
-          "stats",
-          [](const Result &self) { return statisticsToDict(self.launch); },
-          getter("def stats(self, /) -> dict[str, object]"))
-      .def_prop_ro(
-          "log", [](const Result &self) { return self.log; },
-          getter("def log(self, /) -> dict[str, "
-                 "numpy.typing.NDArray[numpy.generic]] | None"),
-          "The event log: columns of equal length");
-
+  bindSimtResult(module);
   nb::class_<Device>(module, "Device", "A simulated GPU; one launch at a time.")
       .def(
           "__init__",

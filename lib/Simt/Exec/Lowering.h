@@ -80,16 +80,17 @@ private:
   void move();
   void unpackVector();
   void packVector();
-  void paramLoad();
-  void paramStore();
   void setp();
   void set();
   void compare(const std::string &mnemonic, Combine combine,
                std::optional<uint32_t> result,
                std::optional<uint32_t> complement);
+  // --- LowerControl.cpp ---
   void branch();
   void branchTable();
   void ret();
+  void paramLoad();
+  void paramStore();
 
   // --- What the engine executes ---
   // LowerMemory.cpp

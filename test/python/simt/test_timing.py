@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
 import pytest
+from kperfir._native import simt
 
 from support import ptx_lab
 
@@ -97,6 +99,22 @@ def test_scheduler_looks_at_all_warps_in_every_cycle() -> None:
         for i in range(16)
     )
     assert ptx_lab.run(before + body, np.zeros(1, np.uint32), threads=512, shared=8192).cycles == 1408
+
+
+def test_scheduler_is_greedy_then_takes_the_oldest() -> None:
+    """Warps 0, 4 and 8 share a sub-core: each goes on until it has to wait, and then the oldest that can."""
+    busy = "".join(f"add.u32 %r{3 + i % 8}, %r0, {i}; fma.rn.f32 %f{3 + i % 8}, %f0, %f0, %f0;" for i in range(16))
+    body = f"bar.sync 0; {busy} ex2.approx.f32 %f1, %f0; ex2.approx.f32 %f1, %f1; ex2.approx.f32 %f1, %f1; {busy}"
+    log = ptx_lab.run(body, threads=12 * 32, log=True).log
+    instructions = simt.Module(ptx_lab.ptx(body, 0)).instructions
+    begin, first, _, last = (pc for pc, (text, _, _) in enumerate(instructions) if text.startswith(("bar", "ex2")))
+
+    def turns(part: np.ndarray) -> list[int]:
+        mine = np.flatnonzero(part & (log["warp"] % 4 == 0))
+        return [int(warp) for warp, _ in itertools.groupby(log["warp"][mine[np.argsort(log["issue"][mine])]])]
+
+    assert turns((log["pc"] > begin) & (log["pc"] < first)) == [0, 4, 8]
+    assert turns(log["pc"] > last) == [0, 4, 8]
 
 
 def test_global_load_comes_from_dram_then_l2_then_l1() -> None:
