@@ -91,6 +91,7 @@ public:
   Value readThreadId(LLVMBuilder &b) const override {
     return b.special("rocdl.workitem.id.x");
   }
+  Value renew(LLVMBuilder &, Value value) const override { return value; }
   Value readCtaId(LLVMBuilder &b, unsigned dimension) const override {
     static constexpr const char *axes[] = {"x", "y", "z"};
     return b.special((Twine("rocdl.workgroup.id.") + axes[dimension]).str());
@@ -148,6 +149,12 @@ public:
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
              Value word) const override {
+    if (word.getType().isInteger(64)) {
+      Value high = b.binary("llvm.lshr", word, b.constant(32, b.i64()));
+      store(b, place, offset, b.cast("llvm.trunc", word, b.i32()));
+      return store(b, place, offset + record::kWordBytes,
+                   b.cast("llvm.trunc", high, b.i32()));
+    }
     if (place.enabled && place.enabled.getType().isInteger(1))
       place = prepare(b, place);
     if (isGlobal(place))
@@ -166,6 +173,14 @@ public:
       store(b, place, offset, word);
       offset += record::kWordBytes;
     }
+  }
+
+  void storeAnchor(LLVMBuilder &b, StorePlace place, uint32_t clockOffset,
+                   uint32_t timerOffset) const override {
+    Value clock = readClock(b), timer = readGlobalTimer(b);
+    place = prepare(b, place);
+    store(b, place, clockOffset, clock);
+    store(b, place, timerOffset, timer);
   }
 
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
@@ -194,12 +209,18 @@ public:
     return load(b, place.address, offset);
   }
 
-  void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
-                   Value value) const override {
-    Value pointer = b.cast("llvm.inttoptr", b.add(address, offset),
-                           parseType("!llvm.ptr<1>", b.i32().getContext()));
-    createNamed(b.builder, b.loc, "llvm.store", {}, {value, pointer},
-                {b.builder.getNamedAttr("volatile_", b.builder.getUnitAttr())});
+  Value broadcastFirst(LLVMBuilder &b, Value word) const override {
+    return callIntrinsic(b, "llvm.amdgcn.readfirstlane.i32", b.i32(), {word});
+  }
+
+  /// LDS gives 0 where there is none.
+  SmallVector<Value, 4> loadWords(LLVMBuilder &b, StorePlace place,
+                                  uint32_t offset) const override {
+    SmallVector<Value, 4> words;
+    for (uint32_t bytes = 0; bytes < 4 * record::kWordBytes;
+         bytes += record::kWordBytes)
+      words.push_back(load(b, place.address, offset + bytes));
+    return words;
   }
 
   /// Lanes run in lock step and LDS serves a wave in order.

@@ -12,6 +12,20 @@ uint32_t BufferPlan::segmentBytes() const {
   return record::kWordBytes * record::segmentWords(wordsPerWarp);
 }
 
+/// At most three words of zeros.
+static constexpr uint32_t kPaddingBytes = 4 * record::kWordBytes;
+static constexpr uint32_t kAnchorBytes = 4 * record::kWordBytes;
+
+uint32_t BufferPlan::sharedSegmentBytes() const {
+  return segmentBytes() + kPaddingBytes;
+}
+
+uint32_t BufferPlan::sharedFixedBytes(uint32_t totalWarps) {
+  uint32_t ofWarp =
+      record::kSegmentHeaderWords * record::kWordBytes + kPaddingBytes;
+  return kAnchorBytes + totalWarps * ofWarp;
+}
+
 uint32_t BufferPlan::ctaBytes() const {
   return static_cast<uint32_t>(record::ctaBytes(totalWarps, wordsPerWarp));
 }
@@ -22,7 +36,10 @@ uint32_t BufferPlan::limitBytes() const {
 }
 
 uint32_t BufferPlan::sharedEnd() const {
-  return offset + (global ? sharedBytes : totalWarps * segmentBytes());
+  if (global)
+    return offset + sharedBytes;
+  return offset + sharedFixedBytes(totalWarps) +
+         totalWarps * wordsPerWarp * record::kWordBytes;
 }
 
 /// The fields and their names, once for both directions. Those of a selection

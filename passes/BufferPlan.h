@@ -36,6 +36,14 @@ struct BufferPlan {
 
   uint32_t segmentBytes() const;
   uint32_t ctaBytes() const; // A multiple of 16.
+  /// In shared memory, from `offset` on, lie the segments, behind each of which
+  /// there is room for the zeros that fill its last 16 bytes up, and the CTA's
+  /// start anchor.
+  uint32_t sharedSegmentBytes() const;
+  uint32_t anchorOffset() const { return totalWarps * sharedSegmentBytes(); }
+  static uint32_t sharedFixedBytes(uint32_t totalWarps);
+  /// A segment's header is kept up to date in memory while the kernel runs.
+  bool keepsHeaders() const { return ring || global || handsOver; }
   /// Bytes from the first data word that the cursor may have at frame entry.
   uint32_t limitBytes() const;
   bool selectsCtas() const { return sampleCtas != 1 || firstCta || lastCta; }

@@ -1,8 +1,7 @@
 //===- CtaRecording.cpp - Segments, headers and anchors of a CTA ----------===//
 //
-// Nothing here waits for other warps: each warp copies its own segment, and in
-// warp-specialised kernels the default warps copy all of them after the join
-// that Triton makes. A barrier of ours could meet warps that never arrive.
+// Owns the beginning: where a warp's segment is, what is cleared, the start
+// anchor. The end is CopyOut.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +15,6 @@ namespace record = kperfir::record;
 using namespace mlir;
 using namespace mlir::kperf;
 
-static constexpr uint32_t bytesOf(uint32_t word) {
-  return word * record::kWordBytes;
-}
-static constexpr uint32_t kHeaderBytes = bytesOf(record::kSegmentHeaderWords);
-static constexpr uint32_t kSegmentsOffset = bytesOf(record::kCtaHeaderWords);
-
 Value CtaRecording::getScratch(Operation *op) const {
   Value pointer = op->getOperand(0);
   // !tt.ptr became an LLVM pointer under a cast that only our use keeps.
@@ -31,10 +24,7 @@ Value CtaRecording::getScratch(Operation *op) const {
   return pointer;
 }
 
-/// How many CTAs have room: the low bits of the share's address. Shares are
-/// multiples of them apart, so they are those of the kernel's argument, which
-/// is there before the share is found.
-static Value readCode(LLVMBuilder &b, Value pointer) {
+Value CtaRecording::readCode(LLVMBuilder &b, Value pointer) const {
   constexpr int32_t kMask = record::kBufferAlignment - 1;
   for (Operation *op = pointer.getDefiningOp();
        op && isNamed(op, "llvm.getelementptr"); op = pointer.getDefiningOp())
@@ -52,20 +42,31 @@ static Value isWithin(LLVMBuilder &b, Value value, uint32_t first,
                    b.constant(static_cast<int32_t>(count)));
 }
 
-Value CtaRecording::isSampled(LLVMBuilder &b, Value code) const {
-  auto axis = [&](unsigned i) { return target.readCtaId(b, i); };
+CtaId CtaRecording::readCtaId(LLVMBuilder &b) const {
+  return {target.readCtaId(b, 0), target.readCtaId(b, 1),
+          target.readCtaId(b, 2)};
+}
+
+Value CtaRecording::findCtaIndex(LLVMBuilder &b, const CtaId &id) const {
   auto count = [&](unsigned i) { return target.readCtaCount(b, i); };
-  Value plane = b.add(axis(1), b.binary("llvm.mul", count(1), axis(2)));
-  Value linear = b.add(axis(0), b.binary("llvm.mul", count(0), plane));
-  Value index = linear;
+  Value plane = b.add(id[1], b.binary("llvm.mul", count(1), id[2]));
+  return b.add(id[0], b.binary("llvm.mul", count(0), plane));
+}
+
+Value CtaRecording::findRoom(LLVMBuilder &b, Value code) const {
+  return b.binary("llvm.lshr", b.binary("llvm.shl", b.constant(1), code),
+                  b.constant(1));
+}
+
+Value CtaRecording::isSampled(LLVMBuilder &b, Value room,
+                              Value ctaIndex) const {
+  Value index = ctaIndex;
   if (plan.firstCta)
-    index = b.sub(linear, b.constant(static_cast<int32_t>(plan.firstCta)));
-  // 2^(code - 1) CTAs from the first have room; none with code 0.
-  Value room = b.binary("llvm.lshr", b.binary("llvm.shl", b.constant(1), code),
-                        b.constant(1));
+    index = b.sub(index, b.constant(static_cast<int32_t>(plan.firstCta)));
   Value sampled = b.compare(Compare::Ult, index, room);
   if (plan.lastCta)
-    sampled = b.both(sampled, isWithin(b, linear, plan.firstCta, plan.lastCta));
+    sampled =
+        b.both(sampled, isWithin(b, ctaIndex, plan.firstCta, plan.lastCta));
   if (plan.sampleCtas != 1) {
     Value phase = b.binary("llvm.urem", index, b.constant(plan.sampleCtas));
     sampled = b.both(sampled, b.compare(Compare::Eq, phase, b.constant(0)));
@@ -97,31 +98,37 @@ Value CtaRecording::sharedAddress(LLVMBuilder &b) const {
   return b.add(b.cast("llvm.ptrtoint", base, b.i32()), plan.offset);
 }
 
-Value CtaRecording::headerOfWarp(LLVMBuilder &b, Value shared, Value scratch,
-                                 Value warp) const {
-  Value offset = b.mul(warp, plan.segmentBytes());
-  if (!plan.global)
-    return b.add(shared, offset);
-  return b.add(b.add(scratch, kSegmentsOffset), b.extend(offset));
-}
-
-Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
-  Segment segment;
-  segment.thread = target.readThreadId(b);
+void CtaRecording::locate(LLVMBuilder &b, Segment &segment) const {
+  Value firstHeader =
+      plan.global ? b.add(segment.scratch, kSegmentsOffset) : sharedAddress(b);
   segment.warp =
       b.binary("llvm.lshr", segment.thread, b.constant(target.getWarpShift()));
   segment.lane = b.both(segment.thread, b.constant(target.getWarpSize() - 1));
+  Value offset = b.mul(segment.warp, segmentStride());
+  segment.header = b.add(firstHeader, plan.global ? b.extend(offset) : offset);
   segment.first = b.compare(Compare::Eq, segment.lane, b.constant(0));
+  segment.leader = b.compare(Compare::Eq, segment.thread, b.constant(0));
+  segment.data = b.constant(0);
+  Value data = b.add(segment.header, kHeaderBytes);
+  (plan.global ? segment.base : segment.data) = data;
+}
 
-  Value shared;
-  if (!plan.global || plan.handsOver)
-    shared = sharedAddress(b);
+/// What the thread's number is not needed for comes first: that takes longest.
+Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
+  Segment segment;
+  segment.thread = target.readThreadId(b);
   if (pointer) {
     Value code = readCode(b, pointer);
-    Value address = b.cast("llvm.ptrtoint", pointer, b.i64());
-    segment.scratch = b.sub(address, b.extend(code));
-    segment.sampled = isSampled(b, code);
+    bool findsOutLate =
+        !plan.global && !plan.selectsCtas() && !plan.selectsSms();
+    segment.sampled = findsOutLate ? b.compare(Compare::Ne, code, b.constant(0))
+                                   : isSampled(b, findRoom(b, code),
+                                               findCtaIndex(b, readCtaId(b)));
+    if (plan.global)
+      segment.scratch =
+          b.sub(b.cast("llvm.ptrtoint", pointer, b.i64()), b.extend(code));
   } else if (plan.global) {
+    Value shared = sharedAddress(b);
     Value low = b.extend(target.load(b, shared, 0));
     Value high = b.extend(target.load(b, shared, 4));
     segment.scratch = b.binary(
@@ -129,21 +136,17 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
     segment.sampled =
         b.compare(Compare::Ne, segment.scratch, b.constant(0, b.i64()));
   }
-  segment.header = headerOfWarp(b, shared, segment.scratch, segment.warp);
+  locate(b, segment);
   if (!segment.sampled) {
     Value cursor = target.load(b, segment.header, bytesOf(record::kCursorWord));
     segment.sampled = b.compare(Compare::Sge, cursor, b.constant(0));
   }
   segment.owner = b.both(segment.first, segment.sampled);
+  if (plan.global)
+    segment.leader = b.both(segment.leader, segment.sampled);
   segment.active = segment.owner;
   if (Value selected = isSelected(b, segment.warp))
     segment.active = b.both(segment.owner, selected);
-  if (plan.global) {
-    segment.base = b.add(segment.header, kHeaderBytes);
-    segment.data = b.constant(0);
-  } else {
-    segment.data = b.add(segment.header, kHeaderBytes);
-  }
   segment.limit = b.select(
       segment.active, b.add(segment.data, plan.limitBytes()), b.constant(-1));
   return segment;
@@ -152,8 +155,11 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
 /// Sums are all copied, and know no cursor: theirs is at the end.
 WarpState CtaRecording::firstState(LLVMBuilder &b,
                                    const Segment &segment) const {
-  uint32_t used = plan.aggregate ? bytesOf(plan.wordsPerWarp) : 0;
-  return {b.add(segment.data, used), b.constant(0)};
+  Value cursor = segment.data;
+  if (plan.aggregate)
+    cursor = b.select(segment.active, b.add(cursor, bytesOf(plan.wordsPerWarp)),
+                      cursor);
+  return {cursor, b.constant(0)};
 }
 
 WarpState CtaRecording::loadState(LLVMBuilder &b,
@@ -168,24 +174,6 @@ WarpState CtaRecording::loadState(LLVMBuilder &b,
   return {b.add(segment.data, offset), records};
 }
 
-void CtaRecording::storeState(LLVMBuilder &b, const Segment &segment,
-                              WarpState state) const {
-  StorePlace place = target.prepare(b, {segment.header, segment.active});
-  target.store(b, place, bytesOf(record::kCursorWord),
-               b.sub(state.cursor, segment.data));
-  target.store(b, place, bytesOf(record::kRecordsWord), state.records);
-}
-
-Block *CtaRecording::openFirstThread(LLVMBuilder &b, Operation *at,
-                                     const Segment &segment) const {
-  Block *after = b.splitBefore(at);
-  Block *body = b.createBlockBefore(after);
-  Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));
-  b.branchIf(b.both(first, segment.sampled), body, after);
-  b.builder.setInsertionPointToEnd(body);
-  return after;
-}
-
 /// Partition warps take their state from headers before any of them could have
 /// written one, so the kernel's own warps clear all; in shared memory those of
 /// a CTA that is not recorded too, whose cursor of -1 tells the partitions.
@@ -195,16 +183,13 @@ void CtaRecording::clearHeaders(LLVMBuilder &b, const Segment &segment) const {
   if (plan.handsOver && !plan.global)
     cursor = b.select(segment.sampled, zero, b.constant(-1));
   for (uint32_t first = 0; first < plan.totalWarps; first += plan.warps) {
-    uint64_t step = uint64_t(first) * plan.segmentBytes();
+    uint64_t step = uint64_t(first) * segmentStride();
     Value mine = plan.global ? segment.owner : segment.first;
     if (first + plan.warps > plan.totalWarps)
       mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
                                     b.constant(plan.totalWarps - first)));
     StorePlace place = target.prepare(b, {b.add(segment.header, step), mine});
-    target.store(b, place, bytesOf(record::kCursorWord), cursor);
-    for (uint32_t word :
-         {record::kRecordsWord, record::kLapEndWord, record::kLapsWord})
-      target.store(b, place, bytesOf(word), zero);
+    target.storeWords(b, place, 0, {cursor, zero, zero, zero});
     if (!plan.handsOver)
       return; // Partitions do not record.
   }
@@ -224,7 +209,7 @@ void CtaRecording::clearSums(LLVMBuilder &b, Block *after,
     if (first + plan.warps > plan.totalWarps)
       mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
                                     b.constant(plan.totalWarps - first)));
-    uint64_t step = uint64_t(first) * plan.segmentBytes() + kHeaderBytes;
+    uint64_t step = uint64_t(first) * segmentStride() + kHeaderBytes;
     Value data = b.add(segment.header, step);
     Value begin = b.mul(segment.lane, bytesOf(kWords));
     b.branch(check, {b.select(mine, begin, size)});
@@ -245,98 +230,26 @@ void CtaRecording::clearSums(LLVMBuilder &b, Block *after,
 
 void CtaRecording::begin(Operation *init, const Segment &segment) const {
   LLVMBuilder b(init);
-  clearHeaders(b, segment);
+  if (plan.keepsHeaders())
+    clearHeaders(b, segment);
   if (plan.aggregate) {
     Block *after = b.splitBefore(init);
     clearSums(b, after, segment);
     b.builder.setInsertionPoint(init);
     target.syncWarp(b); // One lane alone keeps what all have cleared.
   }
-  Value scratch = segment.scratch;
-  if (plan.global && plan.handsOver) {
+  if (!plan.global)
+    return target.storeAnchor(b, {sharedAddress(b), segment.leader},
+                              plan.anchorOffset(),
+                              plan.anchorOffset() + 2 * record::kWordBytes);
+  StorePlace place{segment.scratch, segment.leader};
+  if (plan.handsOver) {
     Value first = b.compare(Compare::Eq, segment.thread, b.constant(0));
-    Value handed = b.select(segment.sampled, scratch, b.constant(0, b.i64()));
-    StorePlace slot = target.prepare(b, {sharedAddress(b), first});
-    target.store(b, slot, 0, b.cast("llvm.trunc", handed, b.i32()));
-    Value high = b.binary("llvm.lshr", handed, b.constant(32, b.i64()));
-    target.store(b, slot, 4, b.cast("llvm.trunc", high, b.i32()));
+    Value handed =
+        b.select(segment.sampled, segment.scratch, b.constant(0, b.i64()));
+    target.store(b, {sharedAddress(b), first}, 0, handed);
   }
-  Block *after = openFirstThread(b, init, segment);
-  Value clock = target.readClock(b);
-  Value timer = target.readGlobalTimer(b);
-  target.storeGlobal(b, scratch, bytesOf(record::kSmIdWord), target.readSm(b));
-  target.storeGlobal(b, scratch, bytesOf(record::kStartClockWord), clock);
-  target.storeGlobal(b, scratch, bytesOf(record::kStartGlobalTimerWord), timer);
-  b.branch(after);
-}
-
-void CtaRecording::copySegment(LLVMBuilder &b, Value warp, Block *after,
-                               const Segment &segment) const {
-  Block *check = b.createBlockBefore(after, {b.i32()}); // Byte of the segment.
-  Block *body = b.createBlockBefore(after);
-  Value header = headerOfWarp(b, sharedAddress(b), Value(), warp);
-  Value cursor = target.load(b, header, bytesOf(record::kCursorWord));
-  Value lapEnd = target.load(b, header, bytesOf(record::kLapEndWord));
-  Value bytes = b.add(b.max(cursor, lapEnd), kHeaderBytes);
-  Value to = b.add(b.add(segment.scratch, kSegmentsOffset),
-                   b.extend(b.mul(warp, plan.segmentBytes())));
-  b.branch(check, {b.mul(segment.lane, record::kWordBytes)});
-
-  b.builder.setInsertionPointToEnd(check);
-  Value offset = check->getArgument(0);
-  b.branchIf(b.compare(Compare::Ult, offset, bytes), body, after);
-
-  b.builder.setInsertionPointToEnd(body);
-  Value word = target.load(b, b.add(header, offset), 0);
-  target.storeGlobal(b, b.add(to, b.extend(offset)), 0, word);
-  b.branch(check, {b.add(offset, target.getWarpSize() * record::kWordBytes)});
-}
-
-void CtaRecording::copySegments(LLVMBuilder &b, Block *after,
-                                const Segment &segment) const {
-  if (!plan.handsOver)
-    return copySegment(b, segment.warp, after, segment);
-  Block *check = b.createBlockBefore(after, {b.i32()}); // Warp.
-  Block *copy = b.createBlockBefore(after);
-  Block *next = b.createBlockBefore(after);
-  Value warp = check->getArgument(0);
-  b.branch(check, {segment.warp});
-  b.builder.setInsertionPointToEnd(check);
-  b.branchIf(b.compare(Compare::Ult, warp, b.constant(plan.totalWarps)), copy,
-             after);
-  b.builder.setInsertionPointToEnd(next);
-  b.branch(check, {b.add(warp, plan.warps)});
-  b.builder.setInsertionPointToEnd(copy);
-  copySegment(b, warp, next, segment);
-}
-
-void CtaRecording::end(Operation *finalize, const Segment &segment,
-                       WarpState state) const {
-  LLVMBuilder b(finalize);
-  Value clock = target.readClock(b);
-  Value timer = target.readGlobalTimer(b);
-  storeState(b, segment, state);
-  target.syncWarp(b);
-  if (!plan.global) {
-    Block *after = b.splitBefore(finalize);
-    Block *copy = b.createBlockBefore(after);
-    b.branchIf(segment.sampled, copy, after);
-    b.builder.setInsertionPointToEnd(copy);
-    copySegments(b, after, segment);
-    b.builder.setInsertionPoint(finalize);
-  }
-  Block *after = openFirstThread(b, finalize, segment);
-  Value scratch = segment.scratch;
-  auto store = [&](uint32_t word, Value value) {
-    target.storeGlobal(b, scratch, bytesOf(word), value);
-  };
-  store(record::kLayoutHashWord, b.constant(static_cast<int32_t>(plan.hash)));
-  store(record::kCtaIdXWord, target.readCtaId(b, 0));
-  store(record::kCtaIdYWord, target.readCtaId(b, 1));
-  store(record::kCtaIdZWord, target.readCtaId(b, 2));
-  store(record::kEndClockWord, clock);
-  store(record::kEndGlobalTimerWord, timer);
-  store(record::kReservedWord, b.constant(0, b.i64()));
-  store(record::kCtaMagicWord, b.constant(record::kCtaMagic));
-  b.branch(after);
+  target.storeAnchor(b, place, bytesOf(record::kStartClockWord),
+                     bytesOf(record::kStartGlobalTimerWord));
+  target.store(b, place, bytesOf(record::kSmIdWord), target.readSm(b));
 }

@@ -2,6 +2,8 @@
 
 #include "passes/LLVMBuilder.h"
 
+#include "mlir/AsmParser/AsmParser.h"
+
 using namespace mlir;
 using namespace mlir::kperf;
 
@@ -46,6 +48,13 @@ Value LLVMBuilder::special(StringRef name) {
   return createNamed(builder, loc, name, {i32()}, {})->getResult(0);
 }
 
+Value LLVMBuilder::part(Value structure, int64_t index) {
+  return createNamed(builder, loc, "llvm.extractvalue", {i32()}, {structure},
+                     {builder.getNamedAttr(
+                         "position", builder.getDenseI64ArrayAttr(index))})
+      ->getResult(0);
+}
+
 Value LLVMBuilder::inlineAsm(const Twine &text, StringRef constraints,
                              Type result, ValueRange operands) {
   Operation *op = createNamed(
@@ -79,14 +88,34 @@ void LLVMBuilder::branch(Block *target, ValueRange arguments) {
   builder.create(state);
 }
 
+/// A conditional branch, to which attributes may be added.
+static Operation *createBranchIf(LLVMBuilder &b, Value condition,
+                                 std::pair<Block *, ValueRange> ifTrue,
+                                 std::pair<Block *, ValueRange> ifFalse) {
+  OperationState state(b.loc, "llvm.cond_br");
+  state.addOperands(condition);
+  state.addOperands(ifTrue.second);
+  state.addOperands(ifFalse.second);
+  state.addSuccessors({ifTrue.first, ifFalse.first});
+  auto count = [](ValueRange values) {
+    return static_cast<int32_t>(values.size());
+  };
+  state.addAttribute("operandSegmentSizes",
+                     b.builder.getDenseI32ArrayAttr(
+                         {1, count(ifTrue.second), count(ifFalse.second)}));
+  return b.builder.create(state);
+}
+
 void LLVMBuilder::branchIf(Value condition, Block *ifTrue, Block *ifFalse,
                            ValueRange falseArguments) {
-  OperationState state(loc, "llvm.cond_br");
-  state.addOperands(condition);
-  state.addOperands(falseArguments);
-  state.addSuccessors({ifTrue, ifFalse});
-  state.addAttribute("operandSegmentSizes",
-                     builder.getDenseI32ArrayAttr(
-                         {1, 0, static_cast<int32_t>(falseArguments.size())}));
-  builder.create(state);
+  createBranchIf(*this, condition, {ifTrue, {}}, {ifFalse, falseArguments});
+}
+
+void LLVMBuilder::repeatIf(Value condition, Block *loop, ValueRange arguments,
+                           Block *after) {
+  createBranchIf(*this, condition, {loop, arguments}, {after, {}})
+      ->setAttr(
+          "loop_annotation",
+          parseAttribute("#llvm.loop_annotation<unroll = <disable = true>>",
+                         builder.getContext()));
 }

@@ -34,6 +34,7 @@ public:
   Value select(Value condition, Value ifTrue, Value ifFalse);
   Value cast(StringRef name, Value value, Type to);
   Value extend(Value value) { return cast("llvm.zext", value, i64()); }
+  Value part(Value structure, int64_t index); // An i32 of a structure.
   Value max(Value a, Value b) { return binary("llvm.intr.umax", a, b); }
   Value special(StringRef name); // An i32 register that an operation reads.
 
@@ -46,6 +47,10 @@ public:
   void branch(Block *target, ValueRange arguments = {});
   void branchIf(Value condition, Block *ifTrue, Block *ifFalse,
                 ValueRange falseArguments = {});
+  /// The end of a loop that is not to be unrolled: back to `loop` while
+  /// `condition` holds.
+  void repeatIf(Value condition, Block *loop, ValueRange arguments,
+                Block *after);
 
   OpBuilder builder;
   Location loc;

@@ -13,6 +13,7 @@
 #include "passes/TargetLowering.h"
 
 #include "Record/RecordLayout.h"
+#include "mlir/AsmParser/AsmParser.h"
 
 namespace record = kperfir::record;
 
@@ -37,9 +38,12 @@ public:
   Value readThreadId(LLVMBuilder &b) const override {
     return b.special("nvvm.read.ptx.sreg.tid.x");
   }
+  Value renew(LLVMBuilder &b, Value value) const override {
+    return issue(b, "mov.b32 $0, $1;", "=r,r", b.i32(), {value});
+  }
   Value readCtaId(LLVMBuilder &b, unsigned dimension) const override {
-    return b.special(
-        (Twine("nvvm.read.ptx.sreg.ctaid.") + kAxes[dimension]).str());
+    return issue(b, Twine("mov.u32 $0, %ctaid.") + kAxes[dimension] + ";", "=r",
+                 b.i32());
   }
   Value readCtaCount(LLVMBuilder &b, unsigned dimension) const override {
     return b.special(
@@ -71,12 +75,14 @@ public:
   }
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
-             Value word) const override {
+             Value value) const override {
+    StringRef width = value.getType().isInteger(64) ? ".b64" : ".b32";
     issue(b,
-          "@$1 st." + space(place.address) + ".b32 [$0+" + Twine(offset) +
+          "@$1 st." + space(place.address) + width + " [$0+" + Twine(offset) +
               "], $2;",
-          (constraint(place.address) + ",b,r,~{memory}").str(), Type(),
-          {place.address, place.enabled, word});
+          (constraint(place.address) + ",b," + constraint(value) + ",~{memory}")
+              .str(),
+          Type(), {place.address, place.enabled, value});
   }
 
   Value readStamp(LLVMBuilder &b, StampPlace stamp) const override {
@@ -97,6 +103,18 @@ public:
           "@$1 st." + space(place.address) + ".v" + Twine(words.size()) +
               ".b32 [$0+" + Twine(offset) + "], {" + list + "};",
           constraints + ",~{memory}", Type(), operands);
+  }
+
+  void storeAnchor(LLVMBuilder &b, StorePlace place, uint32_t clockOffset,
+                   uint32_t timerOffset) const override {
+    std::string store = ("@$1 st." + space(place.address) + ".b64 [$0+").str();
+    b.inlineAsm(Twine("{\n\t.reg .b64 clock, timer;\n\t") +
+                    "mov.u64 clock, %clock64;" + kOwn + "\n\t" +
+                    "mov.u64 timer, %globaltimer;" + kOwn + "\n\t" + store +
+                    Twine(clockOffset) + "], clock;" + kOwn + "\n\t" + store +
+                    Twine(timerOffset) + "], timer;" + kOwn + "\n\t}",
+                (constraint(place.address) + ",b,~{memory}").str(), Type(),
+                {place.address, place.enabled});
   }
 
   void noteLap(LLVMBuilder &b, StorePlace place, Value lapEnd) const override {
@@ -129,12 +147,20 @@ public:
                  b.i32(), {place.address, place.enabled});
   }
 
-  void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
-                   Value value) const override {
-    StringRef width = value.getType().isInteger(64) ? "b64" : "b32";
-    issue(b, "st.global." + width + " [$0+" + Twine(offset) + "], $1;",
-          ("l," + constraint(value) + ",~{memory}").str(), Type(),
-          {address, value});
+  Value broadcastFirst(LLVMBuilder &b, Value word) const override {
+    return issue(b, "shfl.sync.idx.b32 $0, $1, 0, 31, 0xffffffff;",
+                 "=r,r,~{memory}", b.i32(), {word});
+  }
+
+  SmallVector<Value, 4> loadWords(LLVMBuilder &b, StorePlace place,
+                                  uint32_t offset) const override {
+    Type words =
+        parseType("!llvm.struct<(i32, i32, i32, i32)>", b.builder.getContext());
+    Value loaded = issue(
+        b, "@$5 ld.shared.v4.b32 {$0, $1, $2, $3}, [$4+" + Twine(offset) + "];",
+        "=r,=r,=r,=r,r,b,~{memory}", words, {place.address, place.enabled});
+    return {b.part(loaded, 0), b.part(loaded, 1), b.part(loaded, 2),
+            b.part(loaded, 3)};
   }
 
   void syncWarp(LLVMBuilder &b) const override {

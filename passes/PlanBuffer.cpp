@@ -206,11 +206,10 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     uint32_t used = getModuleInt(module, "ttg.shared", 0);
     plan.offset = llvm::alignTo(used, 16);
     uint32_t room = limit > plan.offset ? limit - plan.offset : 0;
-    uint32_t header = record::kSegmentHeaderWords;
-    uint32_t segment = room / plan.totalWarps / record::kWordBytes;
-    uint32_t fitting = segment > header ? (segment - header) / kWordsAlignment *
-                                              kWordsAlignment
-                                        : 0;
+    uint32_t fixed = BufferPlan::sharedFixedBytes(plan.totalWarps);
+    uint32_t bytesPerWarp = room > fixed ? (room - fixed) / plan.totalWarps : 0;
+    uint32_t fitting =
+        llvm::alignDown(bytesPerWarp / record::kWordBytes, kWordsAlignment);
     if (options.buffer != "global" && fitting >= minimum) {
       plan.wordsPerWarp = std::min(wanted, fitting);
       return plan;
@@ -219,7 +218,7 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
       return module.emitError()
              << "the kernel uses " << used << " of " << limit
              << " bytes of shared memory; a profile buffer needs "
-             << plan.totalWarps * 4 * (header + minimum)
+             << fixed + plan.totalWarps * minimum * record::kWordBytes
              << " (use buffer=auto or buffer=global)";
     if (plan.handsOver && room < kPointerSlotBytes)
       return module.emitError()

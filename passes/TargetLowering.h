@@ -35,6 +35,10 @@ public:
   unsigned getWarpShift() const { return llvm::Log2_32(getWarpSize()); }
 
   virtual Value readThreadId(LLVMBuilder &b) const = 0;
+  /// An i32 that LLVM does not know to be `value`: what follows from it is
+  /// computed again and takes no register before.
+  virtual Value renew(LLVMBuilder &b, Value value) const = 0;
+  /// Anew where it stands: LLVM does not keep it from elsewhere.
   virtual Value readCtaId(LLVMBuilder &b, unsigned dimension) const = 0;
   virtual Value readCtaCount(LLVMBuilder &b, unsigned dimension) const = 0;
   virtual Value readClock(LLVMBuilder &b) const = 0;       // i64, cycles
@@ -49,14 +53,20 @@ public:
   /// `place` is prepared.
   virtual Value stamp(LLVMBuilder &b, StorePlace place,
                       StampPlace stamp) const = 0;
+  /// An i32 or i64.
   virtual void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
-                     Value word) const = 0;
+                     Value value) const = 0;
   /// The same for a frame whose words are stored several at once: the clock's
   /// low word, i32, and two or four words to an address that is a multiple of
   /// their size.
   virtual Value readStamp(LLVMBuilder &b, StampPlace stamp) const = 0;
   virtual void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,
                           ArrayRef<Value> words) const = 0;
+  /// Reads the clock, then the global timer, and stores both, 64 bits each, at
+  /// multiples of 8 bytes. `place` is not prepared.
+  virtual void storeAnchor(LLVMBuilder &b, StorePlace place,
+                           uint32_t clockOffset,
+                           uint32_t timerOffset) const = 0;
   /// Notes in the segment header `place` that a lap ended at `lapEnd`.
   virtual void noteLap(LLVMBuilder &b, StorePlace place,
                        Value lapEnd) const = 0;
@@ -65,9 +75,12 @@ public:
   /// The same, or 0 where `place` is not enabled, which may then be anywhere.
   virtual Value loadIf(LLVMBuilder &b, StorePlace place,
                        uint32_t offset) const = 0;
-  /// Stores an i32 or i64 in global memory, in all threads.
-  virtual void storeGlobal(LLVMBuilder &b, Value address, uint32_t offset,
-                           Value value) const = 0;
+  /// An i32 of the warp's first lane, in all lanes.
+  virtual Value broadcastFirst(LLVMBuilder &b, Value word) const = 0;
+  /// Four words from a multiple of 16 bytes in shared memory; any where `place`
+  /// is not enabled.
+  virtual SmallVector<Value, 4> loadWords(LLVMBuilder &b, StorePlace place,
+                                          uint32_t offset) const = 0;
   /// Makes stores of the warp's lanes visible to each other.
   virtual void syncWarp(LLVMBuilder &b) const = 0;
 };

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kperfir.audit.verdicts import EMPTY, FAILED, LOST, MOVED, OK, REMOVED
 from kperfir.code.flow import open_regions
+from kperfir.code.parts import Part, find_parts
 from kperfir.code.ptx import own_instructions
 
 if TYPE_CHECKING:
@@ -94,11 +95,21 @@ class RegionAudit:
 
 @dataclass(frozen=True, slots=True)
 class CodeAudit:
-    """All regions, and how many machine instructions of the kernel are there for records alone."""
+    """All regions, and how many machine instructions of the kernel are there for records alone.
+
+    Attributes:
+        regions: In the order of their ids.
+        instructions: Of the kernel.
+        own_instructions: Those for records; `set_up_instructions` run before the first one, `copy_out_instructions`
+            after the last one.
+        records: Clock reads.
+    """
 
     regions: tuple[RegionAudit, ...]
     instructions: int
     own_instructions: int
+    set_up_instructions: int
+    copy_out_instructions: int
     records: int
 
     @property
@@ -152,8 +163,14 @@ class _Audit:
         tallies = self._compare(placed)
         stamps = _Stamps(self._layout, Counter(ptx_stamps.values()), Counter(sass_stamps.values()))
         regions = [self._judge(region, tallies[region.id], stamps) for region in self._layout.regions]
-        own = sum(self._is_own(each) for each in self._sass.instructions)
-        return CodeAudit(tuple(regions), len(self._sass.instructions), own, len(sass_stamps))
+        parts = find_parts(self._sass.flow, sass_stamps)
+        own = Counter(
+            part for each, part in zip(self._sass.instructions, parts, strict=True) if self._is_own(each)
+        )  # fmt: skip
+        return CodeAudit(
+            tuple(regions), len(self._sass.instructions), own.total(), own[Part.SET_UP], own[Part.COPY_OUT],
+            len(sass_stamps),
+        )  # fmt: skip
 
     def _events(self, stamps: Mapping[int, tuple[int, int]]) -> dict[int, list[tuple[str, int]]]:
         frames = {frame.id: frame.stamps for frame in self._layout.frames}

@@ -106,9 +106,10 @@ def _print(audits: list[dict[str, Any]], failures: list[dict[str, str]]) -> None
         code = audit["code"]
         failed = [region for region in code["regions"] if region["verdict"] in FAILED]
         out.print(Text(f"{audit['kernel']} · {audit['target']}", style="bold"))
+        ends = f"{code['set_up_instructions']:,} to set up, {code['copy_out_instructions']:,} to copy out"
         out.print(
             f"{counted(code['instructions'], 'machine instruction')}, {code['own_instructions']:,} of them for "
-            f"{counted(code['records'], 'record')}; {len(code['regions']) - len(failed)} of "
+            f"{counted(code['records'], 'record')} ({ends}); {len(code['regions']) - len(failed)} of "
             f"{counted(len(code['regions']), 'region')} hold what they are named after"
         )
         print_table(out, _footprints(audit))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kperfir.code.parts import Part, find_parts
 from kperfir.code.ptx import own_instructions, parse_ptx
 
 if TYPE_CHECKING:
@@ -23,33 +24,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ghost:
-    """What the kernel takes without records: registers per thread, and dynamic shared memory per CTA."""
+    """What the kernel takes without records, and what of them costs nothing.
+
+    Attributes:
+        registers: Per thread.
+        shared_bytes: Dynamic shared memory per CTA.
+        parts: Of kperfir's own instructions, those that take no time.
+    """
 
     registers: int
     shared_bytes: int
+    parts: frozenset[Part] = frozenset(Part)
 
     @classmethod
-    def of(cls, plain: FinishedLaunch) -> Ghost:
-        """From a launch without records."""
-        return cls(int(plain.kernel.module.registers), plain.shape.shared_bytes)
+    def of(cls, plain: FinishedLaunch, parts: frozenset[Part] = frozenset(Part)) -> Ghost:
+        """From a launch without records; from one with them, as many CTAs share an SM as with them."""
+        return cls(int(plain.kernel.module.registers), plain.shape.shared_bytes, parts)
 
     def launch_options(self, kernel: LoadedKernel) -> dict[str, Any]:
         """Arguments of the device's `launch`."""
         return {
-            "free": free_instructions(kernel),
+            "free": free_instructions(kernel, self.parts),
             "resident_registers": self.registers,
             "resident_shared_bytes": self.shared_bytes,
         }
 
 
-def free_instructions(kernel: LoadedKernel) -> bytes:
-    """For each instruction of the device's program, 1 if it is there for records alone."""
+def free_instructions(kernel: LoadedKernel, parts: frozenset[Part] = frozenset(Part)) -> bytes:
+    """For each instruction of the device's program, 1 if it is there for records alone, in one of `parts`."""
     own = _own_lines(kernel.ptx, str(kernel.module.entry))
-    return bytes(line in own for line in kernel.module.ptx_lines)
+    return bytes(own.get(line) in parts for line in kernel.module.ptx_lines)
 
 
 @lru_cache(maxsize=8)
-def _own_lines(ptx: bytes, entry: str) -> frozenset[int]:
+def _own_lines(ptx: bytes, entry: str) -> dict[int, Part]:
+    """The part of each line that holds an instruction of kperfir's own."""
     program = parse_ptx(ptx.decode(), entry)
-    flags = zip(program.instructions, own_instructions(program), strict=True)
-    return frozenset(instruction.line for instruction, is_own in flags if is_own)
+    stamps = {number for number, each in enumerate(program.instructions) if each.stamp is not None}
+    parts = find_parts(program.flow, stamps)
+    flags = zip(program.instructions, own_instructions(program), parts, strict=True)
+    return {instruction.line: part for instruction, is_own, part in flags if is_own}

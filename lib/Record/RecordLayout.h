@@ -46,7 +46,7 @@ inline constexpr uint32_t kEveryCtaCode = kBufferAlignment - 1;
 // CTA header
 //===----------------------------------------------------------------------===//
 
-/// "KPF1". Written last; 0 there means that the CTA recorded nothing.
+/// "KPF1". 0 there means that the CTA recorded nothing.
 inline constexpr uint32_t kCtaMagic = 0x4B504631;
 
 enum CtaHeaderWord : uint32_t {

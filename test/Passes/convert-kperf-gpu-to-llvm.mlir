@@ -1,38 +1,28 @@
 // RUN: kperfir opt %s --pass convert-kperf-gpu-to-llvm --split-input-file | filecheck %s
 
-// One block: the segment of a warp is at 112 + warp * 272 (68 words), lane 0 may
-// store while the cursor is at most 244 bytes behind the header's 16, that is
-// (64 words - 3) * 4, and the frame moves it by 12.
+// One block: the segment of a warp is at 112 + warp * 288 (68 words, and 4 for
+// zeros), lane 0 may store while the cursor is at most 244 bytes behind the
+// header's 16, that is (64 words - 3) * 4, and the frame moves it by 12.
 // CHECK-LABEL: llvm.func @one_block
 // CHECK: %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
-// CHECK: %[[WARP:.*]] = llvm.lshr %[[TID]]
-// CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
-// CHECK: llvm.mlir.addressof @global_smem
-// CHECK: llvm.mlir.constant(112 : i32)
-// The CTA has room if its index is less than 2^(code - 1), of the address's low
-// five bits; without them it is where the records go.
+// Records are taken if any CTA has room: the address's low five bits.
 // CHECK: %[[ARGUMENT:.*]] = llvm.ptrtoint %arg0
 // CHECK: %[[LOW:.*]] = llvm.trunc %[[ARGUMENT]]
 // CHECK: %[[CODE:.*]] = llvm.and %[[LOW]]
-// CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint
-// CHECK: %[[SCRATCH:.*]] = llvm.sub %[[ADDRESS]]
-// CHECK: %[[SHL:.*]] = llvm.shl %{{.*}}, %[[CODE]]
-// CHECK: %[[ROOM:.*]] = llvm.lshr %[[SHL]]
-// CHECK: %[[SAMPLED:.*]] = llvm.icmp "ult" %{{.*}}, %[[ROOM]]
-// CHECK: llvm.mlir.constant(272 : i32)
+// CHECK: %[[SAMPLED:.*]] = llvm.icmp "ne" %[[CODE]]
+// CHECK: llvm.mlir.addressof @global_smem
+// CHECK: llvm.mlir.constant(112 : i32)
+// CHECK: %[[WARP:.*]] = llvm.lshr %[[TID]]
+// CHECK: llvm.mlir.constant(288 : i32)
+// CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
+// CHECK: %[[LEADER:.*]] = llvm.icmp "eq" %[[TID]]
 // CHECK: %[[OWNER:.*]] = llvm.and %[[FIRST]], %[[SAMPLED]]
 // CHECK: llvm.mlir.constant(244 : i32)
 // CHECK: %[[LIMIT:.*]] = llvm.select %[[OWNER]], {{.*}} : i1, i32
-// The header's four words are cleared, in lane 0.
-// CHECK-COUNT-4: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2; // kperf", "r,b,r,~{memory}" %{{.*}}, %[[FIRST]]
-// The start anchor, in the first thread.
-// CHECK: llvm.cond_br
-// CHECK: %clock64
-// CHECK: %globaltimer
-// CHECK: %smid
-// CHECK: "st.global.b32 [$0+20], $1; // kperf", "l,r,~{memory}" %[[SCRATCH]]
-// CHECK: "st.global.b64 [$0+24], $1; // kperf"
-// CHECK: "st.global.b64 [$0+32], $1; // kperf"
+// Nothing is cleared. The start anchor, in the first thread, is kept behind the
+// segments: 4 * 288.
+// CHECK-NOT: @$1 st.shared.v4
+// CHECK: %clock64{{.*}}%globaltimer{{.*}}@$1 st.shared.b64 [$0+1152], clock;{{.*}}st.shared.b64 [$0+1160], timer;{{.*}} %{{.*}}, %[[LEADER]]
 // CHECK: %[[FITS:.*]] = llvm.icmp "sle" %[[CURSOR:.*]], %[[LIMIT]]
 // CHECK: mov.u32 now, %clock; // kperf stamp 7.0{{.*}}@$1 st.shared.b32 [$0+0], now; // kperf{{.*}}"r,b,~{memory}" %[[CURSOR]], %[[FITS]]
 // CHECK: st.shared.b32 [$0+4], now
@@ -40,21 +30,35 @@
 // CHECK: %[[TAG:.*]] = llvm.mlir.constant(1263534087 : i32)
 // CHECK: "@$1 st.shared.b32 [$0+8], $2; // kperf", "r,b,r,~{memory}" %[[CURSOR]], %[[FITS]], %[[TAG]]
 // CHECK: llvm.mlir.constant(12 : i32)
-// CHECK: llvm.select %[[FITS]]
+// CHECK-NEXT: %{{.*}} = llvm.add
+// CHECK-NEXT: %[[END:.*]] = llvm.select %[[FITS]]
 // No barrier of the CTA: only the warp's lanes are waited for.
 // CHECK-NOT: bar.sync
 // CHECK-NOT: nvvm.barrier
+// All lanes learn where lane 0 ended. The header, then zeros up to 16 bytes; the
+// segment is found anew.
+// CHECK: %[[ENDS:.*]] = llvm.inline_asm {{.*}}"shfl.sync.idx.b32 {{.*}} %[[END]] : (i32)
+// CHECK: "mov.b32 $0, $1; // kperf", "=r,r" %[[TID]]
+// CHECK: "@$1 st.shared.v4.b32 [$0+0], {$2, $3, $4, $5}; // kperf", "r,b,r,r,r,r,~{memory}" %{{[0-9]+}}, %[[LANE0:[0-9]+]], %
+// CHECK-COUNT-3: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2; // kperf", "r,b,r,~{memory}" %[[END]], %[[LANE0]]
 // CHECK: bar.warp.sync 0xffffffff
 // CHECK-NOT: bar.sync
-// The copy, word by word, and the end anchor; the magic word comes last.
-// CHECK: llvm.cond_br %[[SAMPLED]]
-// CHECK: "ld.shared.b32 $0, [$1+0]; // kperf"
-// CHECK: "st.global.b32 [$0+0], $1; // kperf"
-// CHECK: "st.global.b32 [$0+4], $1; // kperf"
-// CHECK: "st.global.b64 [$0+40], $1; // kperf"
-// CHECK: "st.global.b64 [$0+48], $1; // kperf"
+// CHECK: ld.shared.v4.b32 {$0, $1, $2, $3}, [$4+1152]{{.*}} %{{.*}}, %[[THREAD0:[0-9]+]] :
+// CHECK: %[[INSIDE:.*]] = llvm.icmp "ult" %{{.*}}, %[[ENDS]]
+// CHECK: ld.shared.v4.b32 {{.*}} %{{.*}}, %[[INSIDE]]
+// Copied is what a CTA with room has: its index is less than 2^(code - 1).
+// CHECK: %[[ROOM:.*]] = llvm.icmp "ult"
+// CHECK: %[[WRITTEN:.*]] = llvm.and %[[THREAD0]], %[[ROOM]]
+// CHECK: "@$1 st.global.v2.b32 [$0+16]{{.*}} %{{.*}}, %[[WRITTEN]]
+// CHECK: %clock64{{.*}}%globaltimer{{.*}}@$1 st.global.b64 [$0+40], clock;{{.*}}st.global.b64 [$0+48], timer;{{.*}} %{{.*}}, %[[WRITTEN]]
 // CHECK: llvm.mlir.constant(1263552049 : i32)
-// CHECK: "st.global.b32 [$0+0], $1; // kperf"
+// CHECK: "@$1 st.global.v4.b32 [$0+0]
+// CHECK: "@$1 st.global.v2.b32 [$0+24]
+// CHECK: "@$1 st.global.v2.b32 [$0+32]
+// The copy, 16 bytes per lane, in a loop that stays one.
+// CHECK: "@$1 st.global.v4.b32 [$0+64]
+// CHECK: "@$5 ld.shared.v4.b32
+// CHECK: llvm.cond_br {{.*}}loop_annotation
 // CHECK: llvm.return
 // CHECK-NOT: kperf_gpu
 module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 3 : i32, offset = 112 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
@@ -115,7 +119,7 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, ha
 // takes the state from the header and leaves it there. The kernel's own warps
 // clear all headers before, and copy all segments after: 4 + 4 warps.
 // CHECK-LABEL: llvm.func @partitions
-// CHECK-COUNT-8: "@$1 st.shared.b32 [$0+{{[0-9]+}}], $2; // kperf"
+// CHECK-COUNT-2: "@$1 st.shared.v4.b32 [$0+0], {$2, $3, $4, $5}; // kperf"
 // CHECK: ttg.warp_specialize
 // CHECK: partition0
 // CHECK: nvvm.read.ptx.sreg.tid.x
@@ -125,8 +129,7 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, ha
 // CHECK: "mov.b32 $0, 0; // kperf\0A\09@$2 ld.shared.b32 $0, [$1+0]; // kperf", {{.*}}, %[[SAMPLED]]
 // CHECK: "mov.b32 $0, 0; // kperf\0A\09@$2 ld.shared.b32 $0, [$1+4]; // kperf", {{.*}}, %[[SAMPLED]]
 // CHECK: mov.u32 now, %clock;
-// CHECK: "@$1 st.shared.b32 [$0+0], $2; // kperf"
-// CHECK: "@$1 st.shared.b32 [$0+4], $2; // kperf"
+// CHECK: "@$1 st.shared.v2.b32 [$0+0], {$2, $3}; // kperf"
 // CHECK: ttg.warp_return
 // CHECK: bar.warp.sync
 // CHECK-NOT: bar.sync

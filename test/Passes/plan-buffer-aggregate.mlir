@@ -2,7 +2,8 @@
 // RUN: kperfir opt %s --pass "kperf-plan-buffer{strategy=aggregate shared-limit-bytes=1400}" --split-input-file | filecheck %s --check-prefix SMALL
 
 // A block of 40 words for each of two regions, whatever was asked for: the
-// segments of 4 warps take 4 * 4 * (4 + 80) = 1344 bytes behind the kernel's 112.
+// segments of 4 warps take 4 * 4 * (4 + 80 + 4) bytes behind the kernel's 112, and
+// the start anchor 16.
 // Flows need single executions; how regions nest is left for the lowering.
 // CHECK: \22cta_bytes\22:1408
 // CHECK-NOT: flows
@@ -12,7 +13,7 @@
 // CHECK-SAME: \22words_per_warp\22:80
 // CHECK-SAME: aggregate = 1 : i32
 // CHECK-SAME: kperf.regions = [{{.*}}parent = -1
-// CHECK-SAME: ttg.shared = 1456 : i32
+// CHECK-SAME: ttg.shared = 1536 : i32
 
 // 1400 - 112 bytes do not hold them: global memory does.
 // SMALL: \22buffer\22:\22global\22

@@ -12,7 +12,7 @@ module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", ttg.shared
 
 // -----
 
-// expected-error@+1 {{the kernel uses 166912 of 166912 bytes of shared memory; a profile buffer needs 32 (use buffer=auto or buffer=global)}}
+// expected-error@+1 {{the kernel uses 166912 of 166912 bytes of shared memory; a profile buffer needs 64 (use buffer=auto or buffer=global)}}
 module attributes {"ttg.num-warps" = 1 : i32, ttg.target = "cuda:80", ttg.shared = 166912 : i32, kperf.frames = [[[#kperf_gpu.event<mark 0>]]], kperf.regions = []} {
   tt.func public @shared_memory_full() {
     kperf_gpu.init

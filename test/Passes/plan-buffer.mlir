@@ -5,13 +5,14 @@
 // RUN: kperfir opt %s --pass "kperf-plan-buffer{words-per-warp=600}" --split-input-file | filecheck %s --check-prefix WORDS
 // RUN: kperfir opt %s --pass "kperf-plan-buffer{words-per-warp=600 shared-limit-bytes=8192}" --split-input-file | filecheck %s --check-prefix WORDS-OUTSIDE
 
-// Four warps get 2048 bytes each, so 512 words, and a header of 4 words. The
-// kernel's 100 bytes of shared memory are followed by ours at 112:
-// 112 + 4 * 2064 = 8368. In global memory there are 64 bytes more.
+// Four warps get 2048 bytes each, so 512 words, a header of 4 words, and 16
+// bytes for zeros. The kernel's 100 bytes of shared memory are followed by ours
+// at 112, behind which is the start anchor: 112 + 4 * 2080 + 16 = 8448. In global
+// memory there are 64 bytes for the CTA's header and no zeros.
 // CHECK: kperf.layout = "{\22buffer\22:\22shared\22,\22cta_bytes\22:8320,\22frames\22:[{\22id\22:0,\22stamps\22:{{\[\[\[}}\22start\22,0]],{{\[\[}}\22end\22,0],[\22mark\22,1]]]}],\22hash\22:{{[0-9]+}},\22kernel\22:\22k\22,\22max_frame_words\22:3,\22regions\22:
 // CHECK-SAME: \22roles\22:[{\22first_warp\22:0,\22name\22:\22default\22,\22warps\22:4}],\22strategy\22:\22saturate\22,\22target\22:\22cuda:80\22,\22total_warps\22:4,\22version\22:2,\22warp_size\22:32,\22words_per_warp\22:512}"
 // CHECK-SAME: offset = 112 : i32
-// CHECK-SAME: ttg.shared = 8368 : i32
+// CHECK-SAME: ttg.shared = 8448 : i32
 // CHECK-LABEL: tt.func public @k
 // CHECK-NEXT: %[[S:.*]] = ttg.global_scratch_alloc {alignment = 32 : i32, nbytes = 8320 : i32, third_party_allocation} : !tt.ptr<i8>
 // CHECK-NEXT: kperf_gpu.init(%[[S]] : !tt.ptr<i8>)
@@ -22,7 +23,7 @@
 // RING-SAME: \22strategy\22:\22ring\22
 // RING-SAME: \22words_per_warp\22:64
 // RING-SAME: ring = 1 : i32
-// RING-SAME: ttg.shared = 1200 : i32
+// RING-SAME: ttg.shared = 1280 : i32
 
 // What is known to be needed, whole: in shared memory or elsewhere.
 // WORDS: \22buffer\22:\22shared\22
@@ -35,8 +36,9 @@
 // GLOBAL-SAME: global = 1 : i32
 // GLOBAL-SAME: ttg.shared = 100 : i32
 
-// 300 - 112 bytes for four segments: 11 words each, 4 of them the header; 7 are
-// less than two frames (8, aligned), so the buffer is global.
+// 300 - 112 bytes less the anchor's 16 for four segments: 43 bytes each, of which
+// 32 are no records; what is left is less than two frames (8 words, aligned), so
+// the buffer is global.
 // SMALL: \22buffer\22:\22global\22
 module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:80", ttg.shared = 100 : i32, kperf.frames = [[[#kperf_gpu.event<start 0>], [#kperf_gpu.event<end 0>, #kperf_gpu.event<mark 1>]]], kperf.regions = [{column = 3 : i32, file = "k.py", kind = "load", line = 4 : i32, name = "load k.py:4", op = "tt.load", parent = -1 : i32}, {column = 0 : i32, file = "", kind = "mark", line = 0 : i32, name = "m", op = "kperf.mark", parent = -1 : i32}]} {
   tt.func public @k() {
@@ -63,9 +65,9 @@ module attributes {"ttg.num-warps" = 4 : i32, ttg.shared = 100 : i32} {
 // -----
 
 // The target's shared memory is never exceeded: of 65536 bytes 63536 are used,
-// which leaves 2000, so 121 words for each of 4 warps, cut to 120.
-// CHECK: \22words_per_warp\22:120
-// CHECK-SAME: ttg.shared = 65520 : i32
+// which leaves 2000: 16 for the anchor, and for each of 4 warps 32 and 116 words.
+// CHECK: \22words_per_warp\22:116
+// CHECK-SAME: ttg.shared = 65536 : i32
 module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 64 : i32, ttg.target = "hip:gfx942", ttg.shared = 63536 : i32, kperf.frames = [[[#kperf_gpu.event<mark 0>]]], kperf.regions = [{column = 0 : i32, file = "", kind = "mark", line = 0 : i32, name = "m", op = "kperf.mark", parent = -1 : i32}]} {
   tt.func public @nearly_full() {
     kperf_gpu.init

@@ -17,7 +17,7 @@ WORK = {"a100": WORKLOADS, "h100": WORKLOADS | HOPPER_WORKLOADS}
 # How far the cycles may be from those of the plain kernel. Not 0 where records keep LLVM from what it does without:
 # docs/accuracy.md says what.
 BOUNDS = {
-    ("a100", "vadd_fp32"): 0.005,
+    ("a100", "vadd_fp32"): 0.02,
     ("a100", "softmax_fp32"): 0.015,
     ("h100", "matmul_persistent_tma"): 0.01,
 }

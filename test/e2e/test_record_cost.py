@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
+from kernels.cases import CASES, WORKLOADS
 from kernels.matmuls import tiled
+from kperfir.code.parts import Part
 from support.compiling import attempt, instrumentation
+from support.launch import run_plain, run_profiled
 from support.sass import Loop, disassemble, find_loop
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MATMUL = tiled("matmul_128x128x32", "fp16", "fp16", tile=(128, 128, 32), options={"num_warps": 4, "num_stages": 3})
 MATRIX = r"HMMA|HGMMA|UTC\w*MMA"
@@ -58,3 +65,27 @@ def test_records_that_are_stored_together_take_fewer_instructions(target: str):
     assert stores == -(-(records + 1) // 4), "of the tag, too"
     assert (records + stores) / records <= 1.5
     assert cost_per_record(plain, batched) <= 2.5
+
+
+@pytest.mark.parametrize(("target", "limit"), [("sm_80", 85), ("sm_90", 95), ("sm_100", 95)])
+def test_recording_one_region_adds_few_instructions(target: str, limit: int):
+    plain = attempt(CASES["vadd_fp32"], target)
+    with instrumentation(regions=("kernel",)):
+        instrumented = attempt(CASES["vadd_fp32"], target)
+    codes = [disassemble(each.compiled.asm["cubin"]) for each in (plain, instrumented)]
+    counts = [sum(not line.endswith(":") for line in code) for code in codes]
+    assert counts[1] - counts[0] <= limit
+
+
+def test_set_up_and_copy_out_cost_a_launch_few_cycles(tmp_path: Path):
+    workload = WORKLOADS["vadd_fp32"]
+    plain, profiled = run_plain(workload), run_profiled(workload, tmp_path / "out.kpf")
+    cost = {
+        part: profiled.cycles
+        - run_profiled(workload, tmp_path / "part.kpf", ghost=profiled, parts=frozenset({part})).cycles
+        for part in Part
+    }
+    assert profiled.cycles - plain.cycles <= 220
+    assert 0 < cost[Part.SET_UP] <= 60
+    assert 0 < cost[Part.COPY_OUT] <= 170
+    assert 0 < cost[Part.RECORDS] <= 80

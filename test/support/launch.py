@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import kperfir
 from kernels.workload import bits
+from kperfir.code.parts import Part
 from kperfir.config import resolve
 from kperfir.runtime.ghost import Ghost
 from kperfir.runtime.select import Selection
@@ -74,17 +75,24 @@ def run_plain(workload: Workload, *, seed: int = 0, log: bool = False, **device:
 
 
 def run_profiled(
-    workload: Workload, path: Path, *, seed: int = 0, log: bool = False, ghost: Run | None = None, **options: Any
+    workload: Workload,
+    path: Path,
+    *,
+    seed: int = 0,
+    log: bool = False,
+    ghost: Run | None = None,
+    parts: frozenset[Part] = frozenset(Part),
+    **options: Any,
 ) -> ProfiledRun:
     """Launch `workload` instrumented, on one host thread; `options` go to `kperfir.profile`.
 
-    With `ghost`, a launch of it without records, they take no time.
+    With `ghost`, a launch of it without records, they take no time, or these `parts` of them do not.
     """
     arguments = workload.arguments(seed)
     with kperfir.profile(path, **{"device": "simt", "simt_seed": 0, "simt_threads": 1} | options):
         driver = active_simt_driver()
         assert driver is not None
-        with driver.ghost(Ghost.of(ghost.launch)) if ghost else contextlib.nullcontext():
+        with driver.ghost(Ghost.of(ghost.launch, parts)) if ghost else contextlib.nullcontext():
             compiled, launch = _launch(workload, arguments, driver, log=log)
     return ProfiledRun(arguments, compiled, launch, kperfir.load(path), path)
 

@@ -119,6 +119,13 @@ Value Lowering::immediate(const ptx::Operand &operand, char letter) {
   return constant(bits, letter);
 }
 
+/// Sizes of the launch lie in constant memory, as its parameters do: ptxas
+/// reads them there.
+static bool isLaunchSize(S which) {
+  return which >= S::NtidX && which <= S::NtidZ ||
+         which >= S::NctaidX && which <= S::NctaidZ;
+}
+
 Value Lowering::special(const std::string &name, char letter) {
   const SpecialName *found =
       std::find_if(std::begin(kSpecials), std::end(kSpecials),
@@ -138,6 +145,10 @@ Value Lowering::special(const std::string &name, char letter) {
   helper.op.sub = static_cast<uint8_t>(found->which);
   if (found->which >= S::Clock)
     helper.op.flags |= kReadsClock;
+  if (isLaunchSize(found->which)) {
+    helper.op.pipe = timing::kLoadParam.pipe;
+    helper.op.latency = timing::kLoadParam.latency;
+  }
   write(helper, Slot::Dst0, value.reg);
   return value;
 }

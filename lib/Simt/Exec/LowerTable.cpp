@@ -153,6 +153,10 @@ void Lowering::move() {
     VirtualOp &op = emit(semantics);
     op.op.sub = helper.op.sub;
     op.op.type = *type;
+    if (helper.op.latency == LatencyClass::LoadParam) {
+      op.op.pipe = helper.op.pipe;
+      op.op.latency = helper.op.latency;
+    }
     if (helper.op.has(kReadsClock)) {
       op.op.flags |= kReadsClock;
       op.op.latency = LatencyClass::Clock;

@@ -62,6 +62,19 @@ def test_warps_of_different_sub_cores_do_not_share_pipes() -> None:
     assert cycles(256) > 1.8 * alone
 
 
+def test_sizes_of_the_launch_are_read_like_parameters_and_other_special_registers_slowly() -> None:
+    def body(name: str, count: int) -> str:
+        return "".join(f"mov.u32 %r{1 + i % 16}, %{name};" for i in range(count))
+
+    for name, kind in {
+        "nctaid.x": "load-param",
+        "ntid.y": "load-param",
+        "ctaid.x": "special",
+        "tid.x": "special",
+    }.items():
+        assert elapsed(body(name, 80)) - elapsed(body(name, 40)) == 40 * cost(kind, "interval"), name
+
+
 def test_shared_load_has_its_latency() -> None:
     body = "ld.shared.u32 %r2, [%r1]; add.u32 %r3, %r2, 1;"
     before = "mov.u32 %r1, smem; st.shared.u32 [%r1], %r0; bar.sync 0; nanosleep.u32 100;"
