@@ -27,6 +27,11 @@ def activate() -> None:
         sys.excepthook = _with_advice(sys.excepthook)
 
 
+def deactivate() -> None:
+    """Undo `activate`, where Triton is not yet imported: for a command that is no program to be profiled."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _TritonFinder)]
+
+
 class NotActive(RuntimeError):
     """There is no GPU, and kperfir could not bring the device that was asked for.
 

@@ -10,6 +10,7 @@ import click
 
 from kperfir.cli.captures import matching_kernels
 from kperfir.cli.table import Column, console, counted, print_table
+from kperfir.compile.attempt import explain, hold_output
 from kperfir.errors import CompileError, KPerfError
 
 if TYPE_CHECKING:
@@ -64,13 +65,16 @@ def _audit_all(
     audits, failures = [], []
     for kernel in kernels:
         for target in targets or ("",):
-            try:
-                audits.append(_audit(kernel, target))
-            except KPerfError as error:
-                failures.append({"kernel": kernel.name, "target": target, "reason": str(error)})
-            except Exception as error:  # Whatever Triton raises about one kernel, the others are audited.
-                reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                failures.append({"kernel": kernel.name, "target": target, "reason": reason})
+            with hold_output() as output:  # Where ptxas fails, Triton prints all of the PTX.
+                try:
+                    audits.append(_audit(kernel, target))
+                    continue
+                except KPerfError as error:
+                    reason = str(error)
+                except Exception as error:  # Whatever Triton raises about one kernel, the others are audited.
+                    reason = explain(error, output.read())
+                output.dropped = True
+            failures.append({"kernel": kernel.name, "target": target, "reason": reason})
     return audits, failures
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kperfir._activate import deactivate
 from kperfir.errors import KPerfError
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ VERBS = {
 }
 
 
+_RUNNING_PROGRAMS = ("run", "whatif", "demo", "bundle")
+
+
 class _Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -52,6 +56,9 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
+        if cmd_name not in _RUNNING_PROGRAMS:
+            # The variables that are exported for programs would have Triton compile for the device that these run on.
+            deactivate()
         module = importlib.import_module(f"kperfir.cli.{cmd_name}")
         command: click.Command = module.command
         return command

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _DIAGNOSTIC = re.compile(r"\berror: (.*)")
+# As in "ptxas /tmp/x.ptx, line 367; fatal   : Parsing error near 'x'"; Triton's own error goes on with a command.
+_OF_PTXAS = re.compile(r"^ptxas .*?\b((?:error|fatal)\s*: .*)$", re.MULTILINE)
 _capturing = threading.Lock()
 
 
@@ -46,6 +48,8 @@ def explain(error: Exception, printed: str) -> str:
     diagnostics = [match[1].strip() for match in _DIAGNOSTIC.finditer(printed)]
     if diagnostics:
         return diagnostics[0]
+    if found := _OF_PTXAS.search(str(error)):
+        return f"ptxas: {' '.join(found[1].split())}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -84,6 +84,7 @@ class TritonHook:
             self._patches.replace(backend, "instrument", self._wrap_points(backend.instrument, name))
         self._patches.replace(code_generator, "ast_to_ttir", self._noting_file(code_generator.ast_to_ttir, 1))
         self._patches.replace(compiler.IRSource, "make_ir", self._noting_file(compiler.IRSource.make_ir, 0))
+        self._patches.replace(compiler, "get_cache_key", _with_file(compiler.get_cache_key))
         self.passes.wrap(custom.current())
 
     def uninstall(self) -> None:
@@ -151,6 +152,16 @@ class TritonHook:
             self._lowering.active = False
         metadata[LAYOUT_KEY] = module.get_operation().get_str_attr("kperf.layout")
         return result
+
+
+def _with_file(make_key: Callable[..., str]) -> Callable[..., str]:
+    """Triton's cache key with the file of the source, which a layout names: a copy of a kernel is another kernel."""
+
+    @functools.wraps(make_key)
+    def wrapper(source: Any, *arguments: Any, **keywords: Any) -> str:
+        return f"{make_key(source, *arguments, **keywords)}-{source_file(source)}"
+
+    return wrapper
 
 
 _hooks: list[TritonHook] = []

@@ -110,6 +110,26 @@ def test_kernels_of_earlier_runs_come_from_the_right_cache(tmp_path: Path, run_p
             assert len(kperfir.load(tmp_path / f"{number}.kpf").spans) > 0
 
 
+def test_copy_of_a_kernel_is_reported_from_its_own_file(tmp_path: Path, run_python: RunPython) -> None:
+    """And a tool that is called with the variables of the program still set does not take part in them."""
+    settings = {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "TRITON_KPERF_DEVICE": "simt", "TRITON_KPERF": "1"}
+    for name in ("first", "second", 'qu"oted'):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "program.py").write_text(KERNELS + "print(work())\n")
+        done = run_python(folder / "program.py", cwd=folder, TRITON_KPERF_OUT="x.kpf", **settings)
+        assert done.returncode == 0, done.stderr
+        files = set(kperfir.load(folder / "x.kpf").spans["file"].astype(str))
+        assert files == {str(folder / "program.py")}
+    done = run_python("-m", "kperfir", "audit", tmp_path / "second" / "x.kpf", cwd=tmp_path, **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # Nothing can read the PTX that LLVM writes for such a path; that is said in one line, without the PTX.
+    done = run_python("-m", "kperfir", "audit", tmp_path / 'qu"oted' / "x.kpf", cwd=tmp_path, **settings)
+    assert done.returncode == 1
+    assert "not audited: ptxas: fatal : Parsing error" in done.stdout
+    assert ".target" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     "switches",
     [

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kperfir.compile.attempt import attempt
+from kperfir.compile.attempt import attempt, explain
 
 
 def test_output_of_a_part_that_fails_is_its_reason(capfd: pytest.CaptureFixture[str]) -> None:
@@ -37,3 +37,12 @@ def test_program_that_closed_its_stderr_can_compile() -> None:
         "import os, sys; os.close(2); from kperfir.compile.attempt import attempt; sys.exit(attempt(lambda: 7)[0])"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 7
+
+
+def test_reason_of_ptxas_is_its_own_line() -> None:
+    error = RuntimeError(
+        "PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"
+        "ptxas /tmp/x.ptx, line 367; fatal   : Parsing error near 'ote': syntax error\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\n\nRepro command: ptxas -lineinfo /tmp/x.ptx\n"
+    )
+    assert explain(error, "") == "ptxas: fatal : Parsing error near 'ote': syntax error"
