@@ -415,9 +415,21 @@ def _notes(timeline: Timeline) -> Iterator[str]:
 
 
 def _kernel_notes(launches: list[DecodedLaunch]) -> Iterator[str]:
-    """What the compiler said, once for each kernel."""
+    """Which kernels share a name, and what the compiler said, once for each kernel."""
+    places: dict[str, dict[str, None]] = {}
+    for launch in launches:
+        for region in launch.layout.regions[:1]:  # The kernel itself.
+            places.setdefault(launch.record.kernel.name, {})[f"{region.file}:{region.line}"] = None
+    for name, of_name in places.items():
+        if len(of_name) > 1:
+            yield f"{name} is the name of {len(of_name)} kernels, which are reported together: {_some(list(of_name))}"
     notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in _layout_notes(launch.layout))
     yield from dict.fromkeys(notes)
+
+
+def _some(places: list[str]) -> str:
+    named = 3
+    return ", ".join(places[:named]) + (f" and {len(places) - named} more" if len(places) > named else "")
 
 
 def _layout_notes(layout: BufferLayout) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _describe_launches(kernel: dict[str, Any]) -> str:
     parts = [
         f"{len(launches)} launch{'es' if len(launches) > 1 else ''}",
         f"grid {', '.join(grids)}",
-        f"{total} CTAs" if recorded == total else f"{recorded} of {total} CTAs recorded",
+        counted(total, "CTA") if recorded == total else f"{recorded:,} of {counted(total, 'CTA')} recorded",
         *([where] if sms else []),  # Sums do not say.
         f"on {', '.join(chips)}",
     ]

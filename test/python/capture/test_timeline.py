@@ -321,3 +321,16 @@ def test_note_says_that_a_source_file_was_changed_after_the_capture(tmp_path: Pa
     os.utime(tmp_path / "x.kpf", (1, 1))
     (note,) = (note for note in kperfir.load(tmp_path / "x.kpf").notes if "changed" in note)
     assert note.startswith(f"{source} was changed on ")
+
+
+def test_kernels_that_share_a_name_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where cells of a notebook define a kernel again; not where one kernel was compiled twice."""
+    paths = [tmp_path / f"{name}.kpf" for name in ("first", "again", "other")]
+    write_matmul_capture(paths[0], CaptureShape(launches=2))
+    write_matmul_capture(paths[1], CaptureShape(words_per_warp=64))
+    assert not [note for note in kperfir.load(paths[:2]).notes if "is the name of" in note]
+    monkeypatch.setattr("support.programs.SOURCE", "/elsewhere/kernel.py")
+    write_matmul_capture(paths[2], CaptureShape())
+    (note,) = [note for note in kperfir.load(paths).notes if "is the name of" in note]
+    assert note.startswith("matmul_kernel is the name of 2 kernels, which are reported together: ")
+    assert note.endswith("/elsewhere/kernel.py:10")
