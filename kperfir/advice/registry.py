@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from kperfir.advice.rules.accesses import avoid_bank_conflicts, coalesce_accesses
+from kperfir.advice.rules.accesses import avoid_bank_conflicts, coalesce_accesses, widen_accesses
 from kperfir.advice.rules.grid import balance_sms, fill_device, last_wave, raise_occupancy, shorten_ends
 from kperfir.advice.rules.layouts import convert_layout
 from kperfir.advice.rules.pipelines import deepen_pipeline, pipeline_loop, specialise_warps, split_barrier
@@ -38,6 +38,7 @@ RULES: dict[str, Rule] = {
     "convert-layout": convert_layout,
     "avoid-bank-conflicts": avoid_bank_conflicts,
     "coalesce-accesses": coalesce_accesses,
+    "widen-accesses": widen_accesses,
     "fill-device": fill_device,
     "last-wave": last_wave,
     "balance-sms": balance_sms,

@@ -34,9 +34,21 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 32
 COLUMNS = [
     "kernel", "name", "op", "space", "instruction", "bytes", "requests", "cost", "ideal", "degree", "bound",
-    "run_bytes", "count", "mean_cycles", "share", "lost_cycles", "lost_bytes", "why",
+    "run_bytes", "lines", "touched", "count", "mean_cycles", "share", "lost_cycles", "lost_bytes", "why",
 ]  # fmt: skip
-_PREDICTED = ("space", "instruction", "bytes", "requests", "cost", "ideal", "bound", "run_bytes", "why")
+_PREDICTED = (
+    "space",
+    "instruction",
+    "bytes",
+    "requests",
+    "cost",
+    "ideal",
+    "bound",
+    "run_bytes",
+    "lines",
+    "touched",
+    "why",
+)
 
 
 def access_patterns(spans: pd.DataFrame, accesses: pd.DataFrame) -> pd.DataFrame:
@@ -48,9 +60,10 @@ def access_patterns(spans: pd.DataFrame, accesses: pd.DataFrame) -> pd.DataFrame
 
     Returns:
         ``kernel, name``; the operation, its instruction, its ``bytes`` per lane and ``requests`` per execution; the
-        figures above; ``run_bytes``, most bytes in a row that a request asks of global memory; ``count`` of executions
-        of the region, ``mean_cycles`` of those and their ``share`` of the time of all regions' outermost spans. NaN
-        where nothing is predicted.
+        figures above; of global memory ``run_bytes``, most bytes in a row that a request asks for, ``lines`` of 128
+        bytes that all requests meet, and the sectors ``touched``, each counted once; ``count`` of executions of the
+        region, ``mean_cycles`` of those and their ``share`` of the time of all regions' outermost spans. NaN where
+        nothing is predicted.
     """
     keys = ["launch", "region"]
     timed = spans[spans["complete"]] if "complete" in spans else spans

@@ -20,7 +20,7 @@ SPACES = ("shared", "global")
 # Of the last: what there could be at most, whatever the addresses; it says nothing of how an access does.
 BOUNDS = ("exact", "at most", "worst case")
 UNKNOWN = "unknown"
-_NUMBERS = ("bytes", "requests", "cost", "ideal", "run_bytes", "copies")
+_NUMBERS = ("bytes", "requests", "cost", "ideal", "run_bytes", "lines", "touched", "copies")
 ACCESS_COLUMNS = (
     "launch", "kernel", "region", "name", "kind", "file", "line", "place", "op", "space", "instruction", *_NUMBERS,
     "bound", "why",

@@ -17,6 +17,7 @@ BANKS = 32
 BANK_BYTES = 4
 ROW_BYTES = BANKS * BANK_BYTES
 SECTOR_BYTES = 32
+LINE_BYTES = 128
 # A matrix of ldmatrix and stmatrix: eight rows of 16 bytes.
 MATRIX_ROWS = 8
 MATRIX_ROW_BYTES = 16
@@ -62,8 +63,12 @@ def sectors(ranges: Sequence[tuple[int, int]], multiple: int) -> tuple[int, bool
         multiple: See above.
     """
     counts = {
-        len({sector for begin, end in ranges for sector in range((begin + shift) // SECTOR_BYTES,
-                                                                  (end + shift - 1) // SECTOR_BYTES + 1)})
+        len(units([(begin + shift, end + shift) for begin, end in ranges], SECTOR_BYTES))
         for shift in range(0, SECTOR_BYTES, multiple)
-    }  # fmt: skip
+    }
     return max(counts), len(counts) == 1
+
+
+def units(ranges: Sequence[tuple[int, int]], size: int) -> set[int]:
+    """The numbers of the units of `size` bytes that these bytes (begin, end) lie in, if they are counted from one."""
+    return {unit for begin, end in ranges for unit in range(begin // size, (end - 1) // size + 1)}

@@ -228,26 +228,27 @@ def _known_cost(access: Found, form: Form, code: Code) -> dict[str, Any]:
     lanes = _span(bases.lanes)
     if not form.terms:
         lanes = lanes[:1]  # One address for all.
-    cost, longest, fixed = 0, 0, True
+    cost, lines, longest, fixed = 0, 0, 0, True
+    touched: dict[tuple[int, ...], set[int]] = {}
     multiple = _multiple(form, code.width)
     for start in starts:
         places = [tuple(a ^ b for a, b in zip(lane, start, strict=True)) if start else lane for lane in lanes]
-        ranges = _blocks(form, places, code.width)
-        counts = [access_cost.sectors(block, multiple) for block in ranges]
+        rows = _rows_of(form, places, code.width)
+        counts = [access_cost.sectors(ranges, multiple) for ranges in rows.values()]
         cost += sum(count for count, _ in counts)
         fixed &= all(always for _, always in counts)
-        longest = max(longest, *map(_longest, ranges))
+        longest = max(longest, *map(_longest, rows.values()))
+        for row, ranges in rows.items():
+            lines += len(access_cost.units(ranges, access_cost.LINE_BYTES))
+            touched.setdefault(row, set()).update(access_cost.units(ranges, access_cost.SECTOR_BYTES))
+    beside = {"run_bytes": longest, "lines": lines, "touched": sum(map(len, touched.values()))}
     if not fixed:
         why = (
             f"its rows begin at multiples of {multiple} bytes for all that is known, not of {access_cost.SECTOR_BYTES}"
         )
-        return {"cost": cost, "bound": WORST, "run_bytes": longest, "why": why}
+        return {"cost": cost, "bound": WORST, "why": why} | beside
     whole = all(term.is_known for term in form.terms.values())
-    return {
-        "cost": cost,
-        "bound": "exact" if whole and not access.masked else "at most",
-        "run_bytes": longest,
-    }
+    return {"cost": cost, "bound": "exact" if whole and not access.masked else "at most"} | beside
 
 
 def _multiple(form: Form, width: int) -> int:
@@ -261,7 +262,7 @@ def _multiple(form: Form, width: int) -> int:
     return max(multiple, width)
 
 
-def _blocks(form: Form, places: Sequence[tuple[int, ...]], width: int) -> list[list[tuple[int, int]]]:
+def _rows_of(form: Form, places: Sequence[tuple[int, ...]], width: int) -> dict[tuple[int, ...], list[tuple[int, int]]]:
     """The bytes that one instruction of a warp asks for, of each row those from where it begins."""
     blocks: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for place in places:
@@ -272,7 +273,7 @@ def _blocks(form: Form, places: Sequence[tuple[int, ...]], width: int) -> list[l
             key.append(block)
             offset += term.step * within
         blocks.setdefault(tuple(key), []).append((offset, offset + width))
-    return list(blocks.values())
+    return blocks
 
 
 def _longest(ranges: list[tuple[int, int]]) -> int:

@@ -15,6 +15,7 @@ from kperfir.compile.accesses import predict
 from kperfir.runtime.simt import SimtDriver
 from support.access_kernels import picks, row_sums, shared_picks, stepped, turned, turned_padded
 from support.access_truth import compare, compare_copies, copies_as_stores
+from support.advice_kernels import odd_sum
 from support.compiling import attempt, instrumentation
 from support.launch import run_profiled
 
@@ -116,6 +117,12 @@ def test_coalescing_is_named_and_timed(tmp_path: Path) -> None:
     assert down["lost_bytes"] == 32 * 28 * down["requests"]
     # Rows lie apart by a run-time value: were it 0, there would be fewer.
     assert (down["bound"], along["bound"]) == ("at most", "at most")
+
+
+def test_narrow_requests_for_the_same_sectors_are_seen(tmp_path: Path) -> None:
+    load = patterns(lambda: odd_sum(False, count=1024), tmp_path).loc["load"].iloc[0]
+    assert (load["bytes"], load["requests"], load["run_bytes"]) == (2, 8, 2)
+    assert (load["cost"], load["touched"], load["lines"]) == (128, 16, 32)
 
 
 # A thread holds four numbers in a row: two steps apart, each of its four loads meets a sector of its own.

@@ -10,6 +10,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.ampere import async_copy
 from triton.language.extra import libdevice
 
+from kernels.elementwise import gelu_tanh, vadd
 from kernels.matmuls import matmul
 
 
@@ -232,3 +233,20 @@ def ragged_rows(spread: bool, *, columns: int = 2048, heavy: int = 4, ctas: int 
     wrapped_rows[(ctas,)](x, y, columns, ROWS=16, COLUMNS=128, EACH=1 if spread else 4, num_warps=4)
     expected = torch.fmod(x, 6.2831855).view(ctas, 16, columns).sum(1)
     torch.testing.assert_close(y, expected)
+
+
+def odd_gelu(even: bool, *, count: int = 1 << 16, block: int = 1024) -> None:
+    """An element-wise kernel on so many numbers, or on one less, which the compiler knows nothing of."""
+    n = count if even else count - 1
+    x = torch.zeros(n, dtype=torch.float16)
+    y = torch.empty_like(x)
+    gelu_tanh[(triton.cdiv(n, block),)](x, y, n, B=block, num_warps=4)
+    assert y.eq(0).all()
+
+
+def odd_sum(even: bool, *, count: int = 1 << 17, block: int = 1024, dtype: torch.dtype = torch.float16) -> None:
+    """The same of one that does nothing but load and store."""
+    n = count if even else count - 1
+    x, y = torch.ones(n, dtype=dtype), torch.empty(n, dtype=dtype)
+    vadd[(triton.cdiv(n, block),)](x, x, y, n, B=block, num_warps=4)
+    assert y.eq(2).all()

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 import kperfir
 from kperfir.advice.advise import advise
 from support import ptx_lab
@@ -22,6 +24,8 @@ from support.advice_kernels import (
     conversions,
     five_tiles,
     gemm,
+    odd_gelu,
+    odd_sum,
     ragged_rows,
     rows_in_parts,
     staged_tiles,
@@ -216,6 +220,27 @@ PAIRS = (
         "overlap-products",
         lambda changed: attention(4, split=True, ahead=changed, steps=2048),
         "h100",
+        held_out=True,
+    ),
+    Pair("65535 numbers through gelu", "widen-accesses", odd_gelu),
+    Pair("131071 sums", "widen-accesses", odd_sum, "a100-small"),
+    Pair(
+        "131071 sums of 4 bytes",
+        "widen-accesses",
+        lambda changed: odd_sum(changed, dtype=torch.float32),
+        "a100-small",
+    ),
+    Pair(
+        "262143 numbers through gelu, 2048 each",
+        "widen-accesses",
+        lambda changed: odd_gelu(changed, count=1 << 18, block=2048),
+        "a100-small",
+        held_out=True,
+    ),
+    Pair(
+        "16383 sums of 8 bytes",
+        "widen-accesses",
+        lambda changed: odd_sum(changed, count=1 << 14, dtype=torch.float64),
         held_out=True,
     ),
 )

@@ -1,6 +1,6 @@
-"""Advice on how accesses meet memory: bank conflicts in shared memory, lanes that share no sectors of global memory.
+"""Advice on how accesses meet memory: bank conflicts, lanes that share no sectors, requests narrower than they need be.
 
-Both rules rest on what the compiler's layouts predict (`kperfir.analysis.accesses`), and say so in their figures.
+All rules rest on what the compiler's layouts predict (`kperfir.analysis.accesses`), and say so in their figures.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.03
 LEAST_DEGREE = 1.5
+# A load/store unit that serves lines for this share of the time is what the SM waits for.
+BUSY_UNIT = 0.7
+WIDEST_BYTES = 16  # Of a lane, in one request.
 SECTOR_BYTES = 32
 SECTORS_PER_LINE = 4
 _COMPARE = "kperfir compare before.kpf after.kpf"
@@ -40,7 +43,7 @@ def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
     spans = case.spans[case.spans["name"].isin(rows["name"])]
     if spans.empty:
         return
-    lost = _lost(case, spans, rows.assign(over=rows["cost"] - rows["ideal"]))
+    lost = _lost(case, rows, rows["cost"] - rows["ideal"])
     if lost < LEAST_SHARE:
         return
     share = float(spans["duration_cycles"].sum()) / case.warp_cycles
@@ -65,7 +68,8 @@ def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
         "the accesses goes too, where that is more",
         change=Change(
             "swizzle or pad the layout of the shared memory (Gluon: SwizzledSharedLayout with max_phase > 1), or read "
-            "it in the order in which it is written"
+            "it in the order in which it is written; where the compiler transposes an operand on the way (Triton, "
+            "types of 8 bits), keep it in memory with the dimension that is summed over innermost"
         ),
         verify=_COMPARE,
     )
@@ -79,10 +83,8 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
     many goes. Or the time of these regions, and what the iteration or kernel around a load takes by itself (there its
     value is waited for), goes with the sectors: 1 - ideal / cost of it. Bound: the launch goes with the sectors.
     """
-    table = case.accesses
-    known = table[(table["space"] == "global") & table["bound"].isin(("exact", "at most"))]
-    known = known[~known["op"].str.contains("atomic")]  # Of those `spread-atomics` speaks.
-    rows = _worst(known)
+    known = _known_global(case)
+    rows = _worst(known[~_repeats(known)])
     spans = case.spans[case.spans["name"].isin(rows["name"])]
     if spans.empty:
         return
@@ -98,7 +100,7 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
     busy = float(spans["duration_cycles"].sum() + waiting)
     lines = rows["cost"].where(rows["run_bytes"] <= SECTOR_BYTES, rows["cost"] / SECTORS_PER_LINE)
     over = lines - rows["ideal"] / SECTORS_PER_LINE
-    saved = max(busy * (1 - ideal / cost) / case.warp_cycles, _lost(case, spans, rows.assign(over=over)))
+    saved = max(busy * (1 - ideal / cost) / case.warp_cycles, _lost(case, rows, over))
     if saved < LEAST_SHARE:
         return
     saved = min(saved, 1 - ideal / cost)
@@ -128,16 +130,86 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
     )
 
 
+def widen_accesses(case: Case) -> Iterator[Finding]:
+    """Accesses to global memory in several narrow requests, which meet the same sectors one after the other.
+
+    Each thread has numbers in a row, and the compiler does not know that it may take them at once: a size that is no
+    multiple of 16, a mask or a row that may begin anywhere. Together the requests ask for no sector that one wide one
+    would not, so what they cost is the load/store unit's time: a line per cycle. Expected: if that unit is busy for
+    `BUSY_UNIT` of the time, a CTA's time goes with the lines; else it saves those too many of its own warps, as its
+    work hides the others'. Bound: the launch goes with the lines.
+    """
+    known = _known_global(case)
+    rows = _worst(known[_repeats(known)])
+    spans = case.spans[case.spans["name"].isin(rows["name"])]
+    if spans.empty:
+        return
+    over = _per_cta(case, rows, rows["lines"] - rows["touched"] / SECTORS_PER_LINE)
+    lines = _per_cta(case, known, known["lines"])
+    busy = min(1.0, lines * _together(case) / case.cta_cycles)
+    lost = over / lines if busy >= BUSY_UNIT else over / case.cta_cycles
+    if lost < LEAST_SHARE:
+        return
+    share = float(spans["duration_cycles"].sum()) / case.warp_cycles
+    worst = rows.sort_values("requests").iloc[-1]
+    yield Finding(
+        rule="widen-accesses",
+        kernel=case.kernel,
+        title=f"{worst['name']} takes {worst['requests']:.0f} requests of {worst['bytes']:.0f} bytes per lane for "
+        "numbers that lie in a row",
+        places=case.places(spans),
+        figures=(
+            Figure("requests", float(worst["requests"]), "count"),
+            Figure("request_bytes", float(worst["bytes"]), "bytes"),
+            Figure("predicted_lines", float(worst["lines"]), "count"),
+            Figure("touched_sectors", float(worst["touched"]), "count"),
+            Figure("unit_share", busy, "share"),
+            Figure("access_share", share, "share"),
+        ),
+        speedup=case.speedup(lost),
+        bound=max(lines / (lines - over), case.speedup(lost)),
+        basis="expected: the lines too many of a CTA go, one per cycle; or, if the load/store unit is busy for "
+        f"{BUSY_UNIT:.0%} of the time, their share of all lines; bound: the launch goes with the lines",
+        change=Change(
+            "let the compiler see that it may take wide vectors: sizes and strides that are multiples of 16 (Triton "
+            "compiles for those apart), padded rows, tl.multiple_of and tl.max_contiguous on what it cannot know"
+        ),
+        verify=_COMPARE,
+    )
+
+
+def _known_global(case: Case) -> pd.DataFrame:
+    """Loads, stores and copies of which something is predicted; of atomics `spread-atomics` speaks."""
+    table = case.accesses
+    known = table[(table["space"] == "global") & table["bound"].isin(("exact", "at most"))]
+    return known[~known["op"].str.contains("atomic")]
+
+
+def _repeats(rows: pd.DataFrame) -> pd.Series:
+    """Whether lanes lie side by side, and narrow requests meet most sectors repeatedly. Older captures do not say."""
+    narrow = (rows["bytes"] < WIDEST_BYTES) & (rows["lines"] * 2 <= rows["cost"])
+    return narrow & (rows["touched"] * LEAST_DEGREE <= rows["cost"])
+
+
 def _worst(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["degree"] >= LEAST_DEGREE]
 
 
-def _lost(case: Case, spans: pd.DataFrame, rows: pd.DataFrame) -> float:
-    """What all warps of an SM spend in ``over`` more than they have to, a cycle each, as a share of a CTA's time."""
-    over = rows.groupby(rows["name"].astype(str))["over"].sum()
-    per_cta = float(spans["name"].astype(str).map(over).sum()) / len(case.ctas)
+def _lost(case: Case, rows: pd.DataFrame, over: pd.Series) -> float:
+    """What all warps of an SM spend in `over` more than they have to, a cycle each, as a share of a CTA's time."""
+    return min(_per_cta(case, rows, over) * _together(case) / case.cta_cycles, 0.99)
+
+
+def _per_cta(case: Case, rows: pd.DataFrame, each: pd.Series) -> float:
+    """How much of `each`, by access, the warps of a CTA have in all executions."""
+    by_name = each.groupby(rows["name"].astype(str)).sum()
+    executed = case.spans["name"].astype(str).map(by_name)
+    return float(executed.sum()) / len(case.ctas)
+
+
+def _together(case: Case) -> float:
+    """CTAs that share an SM while it has any."""
     ctas = case.ctas
     busy = sum(length(union(own["start_cycles"].to_numpy(), own["end_cycles"].to_numpy())) for _, own in
                ctas.groupby(["launch", "sm"]))  # fmt: skip
-    together = max(1.0, float(ctas["cycles"].sum()) / busy) if busy else 1.0
-    return min(per_cta * together / case.cta_cycles, 0.99)
+    return max(1.0, float(ctas["cycles"].sum()) / busy) if busy else 1.0

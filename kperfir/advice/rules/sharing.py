@@ -28,6 +28,8 @@ WARP_REDUCE_CYCLES = 125
 ATOMIC_CYCLES = 400
 # Start of a launch, and copying its records to memory.
 END_CYCLES = 1500
+# Of an SM, each with a scheduler of its own; a warp belongs to that of its number modulo this.
+SUB_CORES = 4
 PRODUCTS = ("dot", "wgmma", "tcgen05")
 _COMPARE = "kperfir compare before.kpf after.kpf"
 _STEPS = ("BK", "BLOCK_K", "BLOCK_SIZE_K", "BLOCK_N", "BLOCK", "BLOCK_SIZE")
@@ -36,8 +38,8 @@ _STEPS = ("BK", "BLOCK_K", "BLOCK_SIZE_K", "BLOCK_N", "BLOCK", "BLOCK_SIZE")
 def balance_warps(case: Case) -> Iterator[Finding]:
     """Warps that come to a barrier early and wait for those with more to do.
 
-    Were the work divided evenly, they would meet at the mean arrival: expected saves max - mean of each meeting, bound
-    max - min.
+    A sub-core is ready when the last of its warps comes. Were the work divided evenly, all would be at the mean of
+    that: expected saves max - mean of each meeting, bound max - min.
     """
     meetings = _meetings(case.spans)
     if meetings.empty:
@@ -60,7 +62,7 @@ def balance_warps(case: Case) -> Iterator[Finding]:
         ),
         speedup=case.speedup(late),
         bound=case.speedup(most),
-        basis="expected: all arrive at the mean time; bound: at the time of the first",
+        basis="expected: the warps of all sub-cores are there at the mean time; bound: at the time of the first",
         change=Change(
             "divide the work evenly among warps (a layout that spreads rows, no branch on the warp or on masked "
             "rows), or "
@@ -135,9 +137,10 @@ def bigger_step(case: Case) -> Iterator[Finding]:
 
 
 def reduce_after_loop(case: Case) -> Iterator[Finding]:
-    """Reductions across threads in each iteration of a loop without products: one after the loop is enough.
+    """Reductions across threads in each iteration of a loop that loads and has no products: one after it may be enough.
 
-    A reduction of what the iteration has loaded waits for it too, and that stays: it counts as `REDUCE_CYCLES` at most,
+    Where nothing is loaded, a value goes round that the reductions change, and each is needed. A reduction of what the
+    iteration has loaded waits for it too, and that stays: it counts as `REDUCE_CYCLES` at most,
     or `WARP_REDUCE_CYCLES` in a CTA of one warp.
     Expected: all but one of n go; bound: all, with what they wait for.
     """
@@ -145,10 +148,11 @@ def reduce_after_loop(case: Case) -> Iterator[Finding]:
         reductions = view.kinds("reduce")
         durations = reductions["duration_cycles"]
         per_trip = view.trips / case.cta_cycles / len(view.rows)
-        if not view.kinds("load", "async_copy").empty:
-            durations = durations.clip(upper=WARP_REDUCE_CYCLES if case.facts.get("num_warps") == 1 else REDUCE_CYCLES)
+        if view.kinds("load", "async_copy", "local_load").empty or not view.kinds(*PRODUCTS).empty:
+            continue
+        durations = durations.clip(upper=WARP_REDUCE_CYCLES if case.facts.get("num_warps") == 1 else REDUCE_CYCLES)
         share = float(durations.sum()) * per_trip
-        if not view.kinds(*PRODUCTS).empty or share < LEAST_SHARE or view.trips < 2:
+        if share < LEAST_SHARE or view.trips < 2:
             continue
         yield Finding(
             rule="reduce-after-loop",
@@ -163,7 +167,10 @@ def reduce_after_loop(case: Case) -> Iterator[Finding]:
             speedup=case.speedup(share * (1 - 1 / view.trips)),
             bound=case.speedup(float(reductions["duration_cycles"].sum()) * per_trip),
             basis="expected: one reduction instead of one per iteration; bound: none, nor what they wait for",
-            change=Change("accumulate a tile element by element in the loop, and reduce it once after the loop"),
+            change=Change(
+                "if no iteration needs what the one before has reduced: accumulate a tile element by element in the "
+                "loop, and reduce it once after the loop"
+            ),
             verify=_COMPARE,
         )
 
@@ -248,15 +255,22 @@ def overlap_products(case: Case) -> Iterator[Finding]:
 
 
 def _meetings(spans: pd.DataFrame) -> pd.DataFrame:
-    """When the warps of a role came to each execution of a barrier: ``first, mean, last, late, slowest``."""
+    """When the sub-cores of a role's warps were ready at each execution of a barrier: ``first, mean, last, slowest``.
+
+    Warps that share a sub-core come one after the other however evenly they have been given work: each sub-core is as
+    late as the last of its warps. ``slowest`` is the last warp of all.
+    """
     rows = spans[spans["kind"] == "barrier"]
     keys = ["launch", "cta", "role", "name"]
     turn = rows.groupby([*keys, "warp"], observed=True, sort=False).cumcount()
-    groups = rows.assign(turn=turn).groupby([*keys, "turn"], observed=True, sort=False)
-    table = groups["start_cycles"].agg(first="min", mean="mean", last="max", warps="size")
-    table["slowest"] = rows["warp"].reindex(groups["start_cycles"].idxmax().to_numpy()).to_numpy()
+    rows = rows.assign(turn=turn, unit=rows["warp"] % SUB_CORES)
+    ready = rows.groupby([*keys, "turn", "unit"], observed=True, sort=False)["start_cycles"]
+    latest = rows.loc[ready.idxmax().to_numpy()]
+    groups = latest.groupby([*keys, "turn"], observed=True, sort=False)["start_cycles"]
+    table = groups.agg(first="min", mean="mean", last="max", units="size")
+    table["slowest"] = latest["warp"].reindex(groups.idxmax().to_numpy()).to_numpy()
     table["late"] = table["last"] - table["mean"]
-    return table[table["warps"] > 1].reset_index(drop=True)
+    return table[table["units"] > 1].reset_index(drop=True)
 
 
 def _twice(case: Case) -> dict[str, Any]:

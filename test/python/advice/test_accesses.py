@@ -72,3 +72,47 @@ def test_loads_that_lanes_share_or_of_which_nothing_is_known_are_left_alone() ->
     unknown = global_load(run=4)
     unknown.accesses = unknown.accesses.assign(cost=float("nan"), bound="unknown")
     assert not fired(unknown, "coalesce-accesses")
+
+
+def narrow(*, warps: int = 4, ctas: int = 1, lines: int = 40, width: int = 2) -> HandMade:
+    """CTAs of 1000 cycles on one SM, whose warps load once: 8 requests for the same 16 sectors."""
+    roots = [
+        Warp([at("kernel", 0, 1000, at("load", 100, 150))], warp=warp, cta=cta) for cta in range(ctas)
+        for warp in range(warps)
+    ]  # fmt: skip
+    figures = {"bytes": width, "requests": 8, "cost": 128, "ideal": 16, "run_bytes": 2, "lines": lines, "touched": 16}
+    return predicted(hand_made(roots), "load", op="tt.load", space="global", **figures)
+
+
+def test_requests_for_the_same_sectors_could_be_one() -> None:
+    # 36 of 40 lines too many for each of 4 warps, a cycle each: 144 of 1000. The unit is busy for 16 %.
+    (finding,) = fired(narrow(), "widen-accesses")
+    assert finding.speedup == pytest.approx(1 / (1 - 0.144))
+    assert finding.bound == pytest.approx(10)
+    assert (finding.figure("requests"), finding.figure("unit_share")) == (8, pytest.approx(0.16))
+    assert not fired(narrow(), "coalesce-accesses")
+
+
+def test_work_of_other_ctas_hides_narrow_requests_until_the_unit_is_full() -> None:
+    (hidden,) = fired(narrow(ctas=4), "widen-accesses")
+    assert hidden.speedup == pytest.approx(1 / (1 - 0.144))
+    # 8 CTAs of 4 warps with 40 lines each need more cycles than there are: 9 of 10 go.
+    (full,) = fired(narrow(ctas=8), "widen-accesses")
+    assert full.speedup == pytest.approx(10, rel=0.1)
+
+
+def test_requests_as_wide_as_there_are_cannot_be_wider() -> None:
+    assert not fired(narrow(width=16), "widen-accesses")
+
+
+def test_lanes_that_lie_apart_are_apart_however_often_they_come_back() -> None:
+    rows = narrow(lines=128)
+    assert not fired(rows, "widen-accesses")
+    assert fired(rows, "coalesce-accesses")
+
+
+def test_accesses_of_captures_that_do_not_count_lines_are_taken_for_apart() -> None:
+    old = narrow()
+    old.accesses = old.accesses.assign(lines=float("nan"), touched=float("nan"))
+    assert not fired(old, "widen-accesses")
+    assert fired(old, "coalesce-accesses")

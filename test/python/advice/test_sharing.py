@@ -28,7 +28,11 @@ def test_warps_that_wait_for_one_want_even_work() -> None:
     assert finding.bound == pytest.approx(1 / 0.7)
 
 
-@pytest.mark.parametrize("timeline", [meeting(400, 401), meeting(100)], ids=["together", "alone"])
+# The warps of each of four sub-cores come one after the other, those of all sub-cores alike.
+QUEUED = meeting(*(100 + 100 * (warp // 4) for warp in range(16)))
+
+
+@pytest.mark.parametrize("timeline", [meeting(400, 401), meeting(100), QUEUED], ids=["together", "alone", "queued"])
 def test_warps_that_come_together_are_well(timeline: HandMade) -> None:
     assert not fired(timeline, "balance-warps")
 
@@ -68,7 +72,7 @@ def test_big_steps_are_left_alone() -> None:
 
 def test_reduction_in_each_iteration_wants_one_at_the_end() -> None:
     # 50 of 200; nine of ten go.
-    (finding,) = fired(body(at("reduce", 0, 50)), "reduce-after-loop")
+    (finding,) = fired(body(at("load", 0, 10), at("reduce", 20, 70)), "reduce-after-loop")
     assert finding.speedup == pytest.approx(1 / (1 - 0.25 * 0.9))
     assert finding.bound == pytest.approx(1 / 0.75)
 
@@ -78,6 +82,10 @@ def test_reduction_that_waits_for_a_load_counts_for_what_it_takes_itself() -> No
     (finding,) = fired(body(at("load", 0, 10), at("reduce", 50, 450, line=3), length=500), "reduce-after-loop")
     assert finding.speedup == pytest.approx(1 / (1 - 0.5 * 0.9))
     assert finding.bound == pytest.approx(1 / 0.2)
+
+
+def test_reduction_of_a_value_that_goes_round_stays() -> None:
+    assert not fired(body(at("reduce", 0, 50)), "reduce-after-loop")
 
 
 def test_reduction_beside_products_stays() -> None:
