@@ -27,7 +27,9 @@ PREFIX = "TRITON_KPERF"
 OWNER_VARIABLE = f"{PREFIX}_OWNER_PID"
 
 DEVICES = ("auto", "simt", "cuda", "hip")
-STRATEGIES = ("saturate", "ring", "aggregate")
+STRATEGIES = ("saturate", "ring", "flush", "aggregate")
+# Of records per CTA, where all are to be kept and no size is given. LAUNCH_BYTES bounds the launch.
+FLUSH_BYTES = 1 << 20
 BUFFERS = ("auto", "shared", "global")
 GRANULARITIES = ("warp", "warp-group", "cta")
 # As lib/Dialect/KPerf/KPerfEnums.td spells them.
@@ -180,7 +182,7 @@ class Options:
     )
     device: str = _setting("DEVICE", "auto", _one_of(*DEVICES), "where kernels run; auto: simt if no GPU is visible")
     strategy: str = _setting(
-        "STRATEGY", "saturate", _one_of(*STRATEGIES), "what is kept: first records, last ones, or sums"
+        "STRATEGY", "saturate", _one_of(*STRATEGIES), "what is kept: first records, last ones, all, or sums"
     )
     buffer: str = _setting("BUFFER", "auto", _one_of(*BUFFERS), "where records are held while the kernel runs")
     buffer_bytes: int | str = _setting(
@@ -263,7 +265,13 @@ def resolve(environment: Mapping[str, str] | None = None, **arguments: object) -
             values[name] = _parsed(setting.metadata["parse"], arguments[name], f"argument {name}")
         elif variable in environment:
             values[name] = _parsed(setting.metadata["parse"], environment[variable], f"variable {variable}")
-    return Options(**values)
+    options = Options(**values)
+    if options.strategy == "flush" and options.buffer == "shared":
+        raise ConfigError(
+            "bad-option", where="strategy, buffer", found="flush with a shared buffer",
+            expected="a global one: all records go there as they are made", fix="leave buffer out, or ask for global",
+        )  # fmt: skip
+    return options
 
 
 def _parsed(parse: Callable[[object], Any], value: object, where: str) -> Any:

@@ -38,7 +38,7 @@ def run() -> tuple[str, int]:
     """Compare plain and instrumented launches of the same arguments, and such in which a part costs nothing."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "out.kpf"
+        path, part_path = Path(folder) / "out.kpf", Path(folder) / "part.kpf"
         for chip, workloads in CHIPS.items():
             for name in KERNELS:
                 plain = run_plain(workloads[name], chip=chip)
@@ -46,7 +46,7 @@ def run() -> tuple[str, int]:
                 spared = [
                     profiled.cycles
                     - run_profiled(
-                        workloads[name], path, ghost=profiled, parts=frozenset({part}), simt_chip=chip
+                        workloads[name], part_path, ghost=profiled, parts=frozenset({part}), simt_chip=chip
                     ).cycles
                     for part in (Part.SET_UP, Part.RECORDS, Part.COPY_OUT)
                 ]

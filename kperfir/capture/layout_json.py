@@ -15,7 +15,7 @@ from typing import Any
 from kperfir._native import record
 
 from kperfir.capture.layout import EDGES, VALUE_WORDS, BufferLayout, Event, Flow, Frame, Region, Role
-from kperfir.config import KINDS, STRATEGIES
+from kperfir.config import KINDS
 from kperfir.errors import CaptureError
 
 # 6 has gaps, 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2
@@ -23,6 +23,7 @@ from kperfir.errors import CaptureError
 LAYOUT_VERSION = 6
 OLDEST_LAYOUT_VERSION = 1
 BUFFERS = ("shared", "global")
+STRATEGIES = ("saturate", "ring", "aggregate")  # flush is saturate in global memory.
 FLOWS = ("commit_group", "mbarrier")
 GAP_KINDS = ("compute", "between")
 MAX_WARPS = 64

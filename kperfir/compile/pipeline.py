@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kperfir.config import POLICIES
+from kperfir.config import FLUSH_BYTES, POLICIES
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,19 +74,24 @@ def plan_pipelines(options: Options) -> Pipelines:
     fill = PassCall("kperf-fill-gaps", (f"regions={','.join(options.regions)}",))
     gaps = "" if options.strategy == "aggregate" else f"{fill},"
     assign = PassCall("kperf-assign-frames", tuple(_iterations(options)))
+    # Records that nothing holds back are those that go to global memory at once.
+    buffer = "global" if options.strategy == "flush" else options.buffer
     return Pipelines(
         ttgir=f"{scopes}{insert},kperf-verify-balance,{gaps}{assign}",
-        allocation=str(_plan(options, options.buffer)),
-        outside=str(_plan(options, "global")) if options.buffer == "auto" else "",
+        allocation=str(_plan(options, buffer)),
+        outside=str(_plan(options, "global")) if buffer == "auto" else "",
         lowering={name: f"convert-kperf-gpu-to-llvm{{target={name}}}" for name in ("nvidia", "amd")},
     )
 
 
 def _plan(options: Options, buffer: str) -> PassCall:
     measured = isinstance(options.buffer_bytes, str)  # Then each kernel has its own: `with_words`.
+    strategy, automatic = options.strategy, 0
+    if strategy == "flush":
+        strategy, automatic = "saturate", FLUSH_BYTES
     sizes = (
-        f"buffer-bytes={0 if measured else options.buffer_bytes}",
-        f"strategy={options.strategy}",
+        f"buffer-bytes={0 if measured else options.buffer_bytes or automatic}",
+        f"strategy={strategy}",
         f"buffer={buffer}",
     )
     return PassCall("kperf-plan-buffer", (*sizes, *_selection(options)))
