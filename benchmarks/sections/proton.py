@@ -48,8 +48,8 @@ HEADING = """## Beside Proton
 The same kernels, the same wheel, records around the same regions: those of the default policy but for iterations, which
 Proton cannot be given. Both in their default mode: clocks of 4 bytes here, of 8 bytes there. Pairs are kperfir's figure
 and Proton's. Instructions per record are of the whole kernel, less what the first region (the kernel's) costs.
-Those in the loop are net of the largest loop as ptxas has made it: where ptxas unrolls it with records and not without, or the
-other way round (`nested_loops`: three records cost ten instructions an iteration), they compare different things.
+Those in the loop are net of the largest loop as ptxas has made it: where ptxas unrolls it with records and not without,
+or the other way round (`nested_loops`: three records cost ten instructions an iteration), two different loops meet.
 """
 
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+)")
