@@ -169,7 +169,7 @@ def _most_promising(findings: tuple[Finding, ...]) -> dict[str, Any]:
         what="the advisor proposes no change that is a setting",
         where="kperfir whatif",
         expected="a finding with settings, or --set",
-        fix="say what to change, such as --set num_stages=4",
+        fix="say what to change, in front of the script: kperfir whatif --set num_stages=4 script.py",
     )
 
 

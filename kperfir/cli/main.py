@@ -46,9 +46,6 @@ VERBS = {
 }
 
 
-_RUNNING_PROGRAMS = ("run", "whatif", "demo", "bundle")
-
-
 class _Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -56,9 +53,6 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        if cmd_name not in _RUNNING_PROGRAMS:
-            # The variables that are exported for programs would have Triton compile for the device that these run on.
-            deactivate()
         module = importlib.import_module(f"kperfir.cli.{cmd_name}")
         command: click.Command = module.command
         return command
@@ -86,6 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # Bars and dots are not worth an error where they cannot be shown.
+    if arguments is None:
+        # This process is the tool. With variables that are exported for programs it would have a session of its own,
+        # beside that of `kperfir run`, and Triton would compile for the simulated device in `kperfir audit`.
+        deactivate()
     try:
         result = kperfir.main(args=arguments, prog_name="kperfir", standalone_mode=False)
         sys.stdout.flush()

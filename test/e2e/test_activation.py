@@ -292,6 +292,15 @@ def test_profile_in_a_script_keeps_its_block_and_the_process_session_keeps_the_r
 class TestRun:
     """`kperfir run`."""
 
+    def test_variables_of_the_program_open_no_second_session(
+        self, script: Path, tmp_path: Path, run_python: Run
+    ) -> None:
+        settings = {"TRITON_KPERF": "1", "TRITON_KPERF_OUT": "named.kpf", "TRITON_KPERF_DEVICE": "simt"}
+        result = run_python("-m", "kperfir", "run", script, "2", cwd=tmp_path, **settings)
+        assert result.returncode == 0, result.stderr
+        assert [path.name for path in captures(tmp_path)] == ["named.kpf"]
+        assert launches(tmp_path / "named.kpf") == {"scale": 2, "shift": 2}
+
     def test_run_profiles_a_script_and_returns_its_exit_code(self, tmp_path: Path, run_python: Run) -> None:
         (tmp_path / "exits.py").write_text(MAIN + "sys.exit(int(sys.argv[2]))\n")
         result = run_python(
