@@ -6,6 +6,7 @@ they make of it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from kperfir.timeline import Timeline
 
 
+# Addresses and counters are integers.
+_FLOATS = re.compile(r"math\.|arith\.(?:\w+f|sitofp|uitofp|fpto\w+)$|tt\.fp_to_fp|tt\.extern_elementwise")
+
+
 @dataclass(frozen=True)
 class Case:
     """One kernel.
@@ -43,6 +48,7 @@ class Case:
         sms: SMs of the device; 0 if not known.
         slots: By launch and flow, buffers that go round between warps.
         predicted: Its rows of `Timeline.accesses`.
+        arithmetic: Names of its gaps that begin with arithmetic on data.
     """
 
     kernel: str
@@ -54,6 +60,7 @@ class Case:
     sms: int = 0
     slots: Mapping[tuple[int, int], int] = field(default_factory=dict)
     predicted: pd.DataFrame = field(default_factory=lambda: build_accesses([]))
+    arithmetic: frozenset[str] = frozenset()
 
     @cached_property
     def ctas(self) -> pd.DataFrame:
@@ -69,7 +76,7 @@ class Case:
     @cached_property
     def loops(self) -> tuple[LoopView, ...]:
         """Its loops, by loop and role."""
-        return loop_views(self.spans)
+        return loop_views(self.spans, self.arithmetic)
 
     @cached_property
     def pipelines(self) -> pd.DataFrame:
@@ -169,4 +176,6 @@ def _case(
     return Case(
         kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0),
         slots_of(timeline), timeline.accesses[timeline.accesses["kernel"] == kernel],
+        frozenset(region.name for region in record.kernel.layout.regions if _FLOATS.match(region.op))
+        if record else frozenset(),
     )  # fmt: skip

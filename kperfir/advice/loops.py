@@ -28,7 +28,8 @@ class LoopView:
         role: Whose.
         trips: Iterations that a warp of a CTA executes, on average.
         iteration_cycles: Median duration of an iteration.
-        self_cycles: Median part of it that no region inside takes, but for gaps between them.
+        self_cycles: Median part of it that no region inside takes, but for gaps between them; arithmetic on data is
+            none, as it grows with the tile.
         inside: The spans whose innermost iteration is one of this loop, outermost first.
         rows: The spans of its iterations.
     """
@@ -50,14 +51,19 @@ class LoopView:
         return float(self.kinds(*kinds)["duration_cycles"].sum() / len(self.rows)) if len(self.rows) else 0.0
 
 
-def loop_views(spans: pd.DataFrame) -> tuple[LoopView, ...]:
-    """The loops of these spans (rows numbered from 0), in the order of their first iteration."""
+def loop_views(spans: pd.DataFrame, arithmetic: frozenset[str] = frozenset()) -> tuple[LoopView, ...]:
+    """The loops of these spans (rows numbered from 0), in the order of their first iteration.
+
+    Args:
+        spans: As `Timeline.spans`.
+        arithmetic: Names of the gaps that begin with arithmetic on data, not on addresses or counters.
+    """
     around = iteration_of(spans)
     rows = np.flatnonzero((spans["kind"] == "iteration").to_numpy())
     if not len(rows):
         return ()
     parent, names = spans["parent"].to_numpy(), spans["name"].astype(object).to_numpy()
-    gaps = spans["kind"].isin(GAPS).to_numpy() & (parent >= 0)
+    gaps = (spans["kind"].isin(GAPS) & ~spans["name"].isin(arithmetic)).to_numpy() & (parent >= 0)
     in_gaps = np.bincount(parent[gaps], spans["duration_cycles"].to_numpy()[gaps], minlength=len(spans))
     own = self_cycles(spans) + in_gaps
     loop = np.where(parent[rows] >= 0, names[parent[rows]], names[rows])

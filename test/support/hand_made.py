@@ -97,7 +97,7 @@ class HandMade:
 def hand_made(
     warps: Sequence[Warp], *, arrows: Sequence[tuple[str, str]] = (), cycles: int = 0, ctas_total: int = 0,
     sm_count: int = 0, facts: dict[str, Any] | None = None, launch_facts: dict[str, Any] | None = None,
-    kernel: str = "k", buffers: int = 0,
+    kernel: str = "k", buffers: int = 0, operations: dict[str, str] | None = None,
 ) -> HandMade:  # fmt: skip
     """A timeline of one kernel.
 
@@ -109,6 +109,7 @@ def hand_made(
         sm_count, facts, launch_facts: What the capture says of device, kernel and launch.
         kernel: Its name.
         buffers: That go round between the warps that `arrows` tie.
+        operations: The operation that a region begins with, by the region's name.
     """
     ordered = sorted(warps, key=lambda warp: (warp.launch, warp.cta, warp.warp))
     rows: list[dict[str, Any]] = []
@@ -122,7 +123,8 @@ def hand_made(
     spans = spans.astype(SPAN_DTYPES)
     launches = _launches(spans, kernel, cycles, ctas_total)
     between = [SimpleNamespace(id=0, slots=buffers, via="mbarrier")] if buffers else []
-    layout = SimpleNamespace(flows=between, buffer="shared", cta_bytes=RECORD_BYTES)
+    named = [SimpleNamespace(name=name, op=(operations or {}).get(name, "")) for name, _ in regions]
+    layout = SimpleNamespace(flows=between, buffer="shared", cta_bytes=RECORD_BYTES, regions=named)
     record = SimpleNamespace(
         kernel=SimpleNamespace(name=kernel, facts=facts or {}, layout=layout),
         facts=launch_facts or {},

@@ -37,9 +37,9 @@ def test_warps_that_come_together_are_well(timeline: HandMade) -> None:
     assert not fired(timeline, "balance-warps")
 
 
-def body(*inside, length: int = 200, facts=None) -> HandMade:
+def body(*inside, length: int = 200, **known) -> HandMade:
     """A loop of ten iterations with these regions in each, and nothing else."""
-    return hand_made([Warp([at("kernel", 0, length * TRIPS, loop(0, [(length, list(inside))] * TRIPS))])], facts=facts)
+    return hand_made([Warp([at("kernel", 0, length * TRIPS, loop(0, [(length, list(inside))] * TRIPS))])], **known)
 
 
 def test_barriers_in_loops_cost() -> None:
@@ -64,6 +64,14 @@ def test_waits_of_small_steps_want_bigger_ones(rest: tuple[Node, ...]) -> None:
     assert finding.change.settings == {"BK": 64}
     assert finding.speedup == pytest.approx(1 / (1 - 0.2))
     assert finding.bound == pytest.approx(400 / 210)
+
+
+@pytest.mark.parametrize(("operation", "fixed"), [("tt.addptr", 160), ("arith.subf", 60), ("math.exp2", 60)])
+def test_arithmetic_on_the_tile_grows_with_it(operation: str, fixed: int) -> None:
+    regions = (at("async_wait", 0, 60), at("dot", 60, 300), at("compute", 300, 400, line=3))
+    timeline = body(*regions, length=400, operations={"compute k.py:3": operation})
+    (finding,) = fired(timeline, "bigger-step")
+    assert finding.figure("fixed_cycles") == fixed
 
 
 def test_big_steps_are_left_alone() -> None:
