@@ -60,6 +60,7 @@ class RegionCode:
         self._layout = layout
         self._program = parse_ptx(ptx, layout.kernel)
         self._found = self._find(regions)
+        self._costs: dict[tuple[str, int, str, str, bool], Cost | None] = {}
 
     def of(self, region: int) -> tuple[PtxInstruction, ...]:
         """Those that access its memory: of one copy, where the compiler made several alike."""
@@ -67,6 +68,14 @@ class RegionCode:
 
     def shared_cost(self, instruction: PtxInstruction) -> Cost | None:
         """What an access to shared memory takes; None if its addresses do not follow from the thread's number."""
+        # What is added to the register is the same for all threads, and decides nothing.
+        register, guard = address_of(instruction), instruction.guard
+        key = (instruction.opcode, width_of(instruction), register, guard, instruction.negated)
+        if key not in self._costs:
+            self._costs[key] = self._shared_cost(instruction)
+        return self._costs[key]
+
+    def _shared_cost(self, instruction: PtxInstruction) -> Cost | None:
         register = address_of(instruction)
         place = self._values.get(register) if register else same_for_all(self._layout.total_warps * WARP)
         width = width_of(instruction)

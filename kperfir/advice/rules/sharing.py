@@ -101,8 +101,8 @@ def bigger_step(case: Case) -> Iterator[Finding]:
     """Iterations much of which takes as long whatever the tile: waits, and control and addresses between regions.
 
     fixed = min(duration, 2 * `IDLE_CYCLES`) of each wait, and in loops that reduce nothing what no region takes (else
-    that is arithmetic on the tile), nor arithmetic on data. With steps of twice the size there are half as many: expected saves half of it,
-    bound half of all but the products.
+    that is arithmetic on the tile), but for gaps that begin with arithmetic on data. With steps of twice the size there
+    are half as many: expected saves half of it, bound half of all but the products.
     """
     for view in case.loops:
         waits = view.kinds(*WAIT_KINDS)
