@@ -44,7 +44,10 @@ def run() -> tuple[str, int]:
     text += f"CPU seconds, the fastest of {REPEATS}; a core does no more than one step at a time. "
     text += f"The JSON is\nthat of a tenth of them ({SMALL_CTAS} CTAs).\n\n"
     text += table(("step", "CPU seconds", "M/s", "of"), rows)
-    text += "\n`kperfir report` as a process: its start, imports and all of its output.\n\n"
+    text += "\n`kperfir report` as a process: its start, imports and all of its output. Up to a million\n"
+    text += (
+        "spans it corrects durations, for which it needs each span; of more it adds them up while they are decoded.\n\n"
+    )
     return text + table(("records", "CPU seconds", "peak memory, GB"), reports), 0
 
 
