@@ -28,7 +28,7 @@ def activate() -> None:
 
 
 def deactivate() -> None:
-    """Undo `activate`, where Triton is not yet imported: for a command that is no program to be profiled."""
+    """Wait for Triton no more, if it is not yet imported: for a command that is no program to be profiled."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _TritonFinder)]
 
 

@@ -81,25 +81,39 @@ def hold_output() -> Iterator[Output]:
         if not (holds and _capturing.acquire(blocking=False)):
             yield output
             return
-        sys.stderr.flush()
+        _flush_errors()
         real = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
             with contextlib.redirect_stdout(output.out):
                 yield output
         finally:
-            sys.stderr.flush()
+            _flush_errors()
             os.dup2(real, 2)
-            if not output.dropped:
-                sys.stdout.write(output.out.getvalue())
-                os.write(real, output.read_errors())
             os.close(real)
+            if not output.dropped:
+                _let_go(output)
             _capturing.release()
+
+
+# Streams may be whatever a program has put there, or lead to nobody: no compile ends because of that.
+
+
+def _flush_errors() -> None:
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stderr.flush()
+
+
+def _let_go(output: Output) -> None:
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sys.stdout.write(output.out.getvalue())
+    with contextlib.suppress(OSError):
+        os.write(2, output.read_errors())
 
 
 def _has_streams() -> bool:
     """Tell whether there is anything to hold back: a service may have closed its output."""
-    if sys.stderr is None or sys.stdout is None or sys.stderr.closed or sys.stdout.closed:
+    if any(stream is None or getattr(stream, "closed", False) for stream in (sys.stdout, sys.stderr)):
         return False
     try:
         os.fstat(2)

@@ -20,6 +20,8 @@ def source_file(source: Any) -> str:
     """
     function = getattr(source, "fn", None)
     if function is not None:
-        return str(function.fn.__code__.co_filename)
-    found = _LOCATION.search(getattr(source, "src", ""))
+        code = getattr(getattr(function, "fn", None), "__code__", None)
+        return str(code.co_filename) if code is not None else ""
+    text = getattr(source, "src", "")
+    found = _LOCATION.search(text) if isinstance(text, str) else None
     return found[1] if found else ""

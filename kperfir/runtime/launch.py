@@ -167,7 +167,9 @@ class LaunchCapture:
         except Exception as error:
             if error is launch.error:
                 raise
-            self._note_fault(compiled, error)  # Of ours: the program gets its launch all the same.
+            self._note_fault(compiled, error)  # Of ours: the program gets its launch all the same, and its error.
+            if launch.error is not None:
+                raise launch.error from None
             if not launch.made:
                 self._launch_unrecorded(layout_of(compiled), launch)
 

@@ -227,7 +227,7 @@ class Recorder:
         with self._lock:
             self._skipped[kernel.name, FAILED] += 1
             if self._writer is not None:
-                with contextlib.suppress(KPerfError):  # The file may be what failed.
+                with contextlib.suppress(Exception):  # The file, or what writes it, may be what failed.
                     writer, number = self._open_for(kernel)
                     writer.skip(number, FAILED, ticket)
             if isinstance(error, KPerfError) and not isinstance(error, DeviceError):  # The program gets all others.

@@ -39,6 +39,24 @@ def test_program_that_closed_its_stderr_can_compile() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 7
 
 
+def test_streams_that_a_program_has_replaced_are_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Writes:
+        def write(self, text: str) -> int:
+            return len(text)
+
+    monkeypatch.setattr(sys, "stdout", Writes())
+    monkeypatch.setattr(sys, "stderr", Writes())
+    assert attempt(lambda: 7) == (7, None)
+
+
+def test_output_that_nobody_reads_ends_no_compile() -> None:
+    program = (
+        "import os; from kperfir.compile.attempt import attempt; reader, writer = os.pipe(); os.close(reader); "
+        "os.dup2(writer, 2); os._exit(sum(attempt(lambda: os.write(2, b'note'))[0] for _ in range(2)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 8
+
+
 def test_reason_of_ptxas_is_its_own_line() -> None:
     error = RuntimeError(
         "PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"

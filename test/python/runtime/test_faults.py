@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kperfir.capture.writer import CaptureWriter
-from kperfir.errors import KPerfWarning
+from kperfir.errors import DeviceError, KPerfWarning
 from kperfir.runtime import launch as launching
 from kperfir.runtime import summary
+from kperfir.runtime.recorder import Recorder
 from kperfir.runtime.simt import SimtDriver
 from support import fake_simt
 from support.fill import capture, launch
@@ -67,3 +68,22 @@ def test_fault_around_a_launch_that_is_kept(
     assert dict(p.summary.kept) == {"fill_kernel": 1}
     assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 2}
     assert capture(p.path).skipped == {(0, summary.FAILED): 2}
+
+
+@pytest.mark.parametrize("owner", [Recorder, CaptureWriter], ids=["noting it", "writing it"])
+def test_error_of_a_launch_is_the_programs_whatever_else_fails(
+    profile: Any, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder, owner: type
+) -> None:
+    def refuse(*arguments: Any, **keywords: Any) -> Any:
+        raise DeviceError("race", what="the kernel failed")
+
+    with profile("out.kpf") as p:
+        launch()
+        monkeypatch.setattr(SimtDriver, "launch", refuse)
+        monkeypatch.setattr(owner, "fail" if owner is Recorder else "skip", fail)
+        with pytest.raises(DeviceError, match="the kernel failed"):
+            launch()
+        monkeypatch.undo()
+    assert dict(p.summary.kept) == {"fill_kernel": 1}
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == (1 if owner is Recorder else 0), "the program hears of its own error by itself"
