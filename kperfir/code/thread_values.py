@@ -30,6 +30,9 @@ _ROUNDS = 12
 _WORD = re.compile(r"[%$\w]+")
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)U?$")
 _BITS = re.compile(r"\.[bus](16|32|64)$")
+_FLOAT = re.compile(r"\.b?f(?:16|32|64)(?:x2)?\b")
+# The clamp of a shuffle whose lanes are all of one segment.
+_WHOLE_WARP = "31"
 _LOADS = ("ld.param", "ld.global", "ld.const")
 # Of the grid and the CTA; and symbols, which are addresses.
 _UNIFORM = re.compile(r"%n?ctaid|%n?cluster|%ntid|[A-Za-z_$][\w$]*$")
@@ -139,13 +142,13 @@ class _Solver:
         return before is _NOTHING or not _same(before, found)
 
     def _of(self, instruction: PtxInstruction) -> Lanes | None:
-        opcode, operands = instruction.opcode, _split(instruction.operands)[1:]
+        opcode, (target, *operands) = instruction.opcode, _split(instruction.operands)
         word = opcode.split(".", 1)[0]
         if opcode.startswith(_LOADS):
             register = address_of(instruction)
             address = self._known.get(register) if register else self._uniform()
             return self._uniform() if address and address.is_uniform else None
-        if opcode.startswith("shfl.sync.idx") and len(operands) > 1 and operands[1] == "0":
+        if opcode.startswith("shfl.sync.idx") and operands[1:3] == ["0", _WHOLE_WARP]:
             value = self._operand(operands[0], instruction)
             return Lanes(value.values.reshape(-1, WARP)[:, :1].repeat(WARP, 1).ravel(), value.exact) if value else None
         make = _COMPUTED.get(word)
@@ -155,6 +158,8 @@ class _Solver:
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return None
+        if target.startswith("{") or _FLOAT.search(opcode):  # Parts of a value, or no integers.
+            return self._uniform() if all(value.is_uniform for value in known) else None
         if all(value.exact for value in known):
             result = make(opcode, [value.values for value in known])
             return None if result is None else Lanes(_narrow(result, opcode), exact=True)

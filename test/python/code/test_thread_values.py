@@ -13,7 +13,9 @@ from kperfir.code.thread_values import address_of, guard_of, thread_values
 THREADS = np.arange(64)
 
 
-def values_of(body: str, register: str, declared: str = ".reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .pred %p<8>;"):
+def values_of(
+    body: str, register: str, declared: str = ".reg .b32 %r<32>; .reg .b64 %rd<8>; .reg .b32 %f<8>; .reg .pred %p<8>;"
+):
     text = textwrap.dedent(body)
     program = parse_ptx(f".visible .entry k(\n)\n{{\n{declared}\nmov.u32 %r1, %tid.x;\n{text}\n}}\n", "k")
     last = program.instructions[-1]
@@ -90,6 +92,9 @@ def test_what_a_loop_adds_to_all_threads_alike_keeps_them_apart() -> None:
         "shl.b32 %r2, %r1, 2; @%p1 shl.b32 %r2, %r1, 3;",  # Either, thread by thread.
         "add.s32 %r2, %r2, %r1;",
         "atom.global.add.u32 %r2, [%rd1], 1; add.s32 %r3, %r2, 0;",
+        "cvt.u64.u32 %rd1, %r1; mov.b64 {%r2, %r3}, %rd1; add.s32 %r4, %r2, 0;",  # Each has a half.
+        "mov.b32 %f1, %r1; add.f32 %f2, %f1, %f1; mov.b32 %r2, %f2;",
+        "shfl.sync.idx.b32 %r2, %r1, 0, 0x181f, -1; add.s32 %r3, %r2, 0;",  # Of segments of eight lanes.
     ],
 )
 def test_what_does_not_follow_is_not_known(body: str) -> None:
