@@ -177,6 +177,8 @@ def _sampling_note(launch: LaunchRecord) -> str:
     if "untimed_ctas" not in launch.facts:
         return ""
     ranges = launch.facts["untimed_ctas"]
+    if isinstance(ranges[0], int):  # In older captures there is one.
+        ranges = [ranges]
     untimed = sum(end - begin for begin, end in ranges)
     names = ", ".join(
         f"{begin} to {end - 1}" if end - begin > 1 else f"{begin}" for begin, end in ranges[:_MOST_RANGES]

@@ -34,10 +34,6 @@ ARGUMENTS = (
     *ROOT_ARGUMENTS, "role", "iteration", "start_cycles", "duration_cycles", "incomplete", "wait", "wait_cycles",
     "value",
 )  # fmt: skip
-_ANNOTATIONS = (
-    "cta", "cta_x", "cta_y", "cta_z", "warp", "role", "records", "dropped",
-    "iteration", "start_cycles", "duration_cycles", "incomplete", "value", "wait", "wait_cycles",
-)  # fmt: skip
 _NAMES_PER_PACKET = 4096
 
 
@@ -64,7 +60,7 @@ class PacketWriter:
     # Ids that slices refer to. Interned ids start at 1.
 
     def annotation_iid(self, name: str) -> int:
-        return _ANNOTATIONS.index(name) + 1
+        return ARGUMENTS.index(name) + 1
 
     def kind_iids(self, kinds: pd.Series) -> NDArray[np.int64]:
         return _category_iids(kinds)
@@ -147,7 +143,7 @@ class PacketWriter:
         for table, names in (
             (interned.event_names, self._names),
             (interned.event_categories, [*self._kinds, "cta"]),
-            (interned.debug_annotation_names, _ANNOTATIONS),
+            (interned.debug_annotation_names, ARGUMENTS),
         ):
             for iid, name in enumerate(names, 1):
                 table.add(iid=iid, name=name)

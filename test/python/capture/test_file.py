@@ -105,6 +105,24 @@ def test_write_keeps_compilations_apart_that_differ_only_in_facts(tmp_path: Path
     assert capture.notes == ["x.kpf: 2 launches of matmul_kernel were not kept (launches-per-kernel, 1)"]
 
 
+@pytest.mark.parametrize(
+    ("untimed", "said"),
+    [
+        ([2, 5], "2 to 4 without"),  # As older captures have it.
+        ([[2, 5]], "2 to 4 without"),
+        ([[0, 1], [3, 5]], "0, 3 to 4 without"),
+    ],
+)
+def test_note_names_the_ctas_without_time(untimed: list[object], said: str, tmp_path: Path) -> None:
+    text, _, data = one_launch(CaptureShape(ctas=6))
+    facts = {"untimed_ctas": untimed, "untimed_waves": 3, "cycles_per_wave": 100}
+    with CaptureWriter(tmp_path / "x.kpf", process()) as writer:
+        writer.add_launch(writer.add_kernel(text), LaunchInfo((6, 1, 1), cycles=17, facts=facts), data)
+    assert any(
+        f"3 of 6 CTAs simulated in detail, {said} time" in note for note in Capture.open(tmp_path / "x.kpf").notes
+    )
+
+
 def test_facts_that_are_not_utf8_come_back(tmp_path: Path) -> None:
     """The name of a file or an argument of a process may be any bytes."""
     path = tmp_path / "x.kpf"
