@@ -26,6 +26,7 @@ from kperfir.capture import tables
 from kperfir.capture.accesses import build_accesses
 from kperfir.capture.aggregates import build_aggregates
 from kperfir.capture.flows import build_flows
+from kperfir.capture.notes import kernel_notes, launch_notes
 from kperfir.capture.reader import Capture
 from kperfir.capture.totals import build_totals
 from kperfir.errors import UsageError
@@ -35,7 +36,6 @@ from kperfir.source import changed_since
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kperfir.capture.layout import BufferLayout
     from kperfir.capture.reader import LaunchRecord
     from kperfir.capture.tables import DecodedLaunch
     from kperfir.capture.totals import Totals
@@ -406,69 +406,9 @@ def _notes(timeline: Timeline) -> Iterator[str]:
     for file in dict.fromkeys(region.file for launch in timeline._decoded for region in launch.layout.regions):
         if changed := changed_since(file, timeline.written):
             yield f"{file} was changed on {changed}, after the capture: lines that are shown from it may be others"
-    yield from _kernel_notes(timeline._decoded)
+    yield from kernel_notes(timeline._decoded)
     for launch in timeline._decoded:
-        yield from _launch_notes(launch)
+        yield from launch_notes(launch)
     known = timeline.launches["ns_uncertainty"].replace(float("inf"), float("nan")).max()
     if known == known:  # not NaN
         yield f"times in ns are fitted to the anchors of each launch, to within {known:.1f} ns"
-
-
-def _kernel_notes(launches: list[DecodedLaunch]) -> Iterator[str]:
-    """Which kernels share a name, and what the compiler said, once for each kernel."""
-    places: dict[str, dict[str, None]] = {}
-    for launch in launches:
-        for region in launch.layout.regions[:1]:  # The kernel itself.
-            places.setdefault(launch.record.kernel.name, {})[f"{region.file}:{region.line}"] = None
-    for name, of_name in places.items():
-        if len(of_name) > 1:
-            yield f"{name} is the name of {len(of_name)} kernels, which are reported together: {_some(list(of_name))}"
-    notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in _layout_notes(launch.layout))
-    yield from dict.fromkeys(notes)
-
-
-def _some(places: list[str]) -> str:
-    named = 3
-    return ", ".join(places[:named]) + (f" and {len(places) - named} more" if len(places) > named else "")
-
-
-def _layout_notes(layout: BufferLayout) -> Iterator[str]:
-    if layout.aggregate:
-        yield (
-            "executions were summed up on the device: there are no single ones, no waits, no flows of asynchronous "
-            "work, and no values of marks"
-        )
-    yield from layout.notes
-
-
-def _launch_notes(launch: DecodedLaunch) -> Iterator[str]:
-    tracks, ctas = launch.decoded.tracks, launch.decoded.ctas
-    where = f"launch {launch.number} of {launch.record.kernel.name}"
-    dropped, records = int(tracks["dropped"].sum()), int(tracks["records"].sum())
-    if dropped:
-        kept = "last" if launch.layout.ring else "first"
-        hurt = int(np.count_nonzero(tracks["dropped"]))
-        yield (
-            f"{where}: {dropped} of {records} records were dropped, in {hurt} of {len(tracks['dropped'])} warps; "
-            f"the {kept} ones are kept (raise buffer_bytes, or record fewer regions)"
-        )
-    orphans = int(tracks["orphan_ends"].sum())
-    if orphans:
-        yield f"{where}: {orphans} regions ended whose start was overwritten; they are not in the timeline"
-    total = launch.record.grid[0] * launch.record.grid[1] * launch.record.grid[2]
-    recorded = int(ctas["recorded"].sum())
-    if recorded < total:
-        without_room = int(launch.record.facts.get("ctas_without_room", 0))
-        why = f"; {without_room} had no room (raise TRITON_KPERF_LAUNCH_BYTES)" if without_room else ""
-        yield f"{where}: {recorded} of {total} CTAs were recorded{why}"
-    warps, running = tables.recording_warps(launch), sum(role.warps for role in launch.layout.roles)
-    if 0 < warps < running:
-        yield f"{where}: {warps} of {running} warps of a CTA recorded; shares are of their time"
-    unfinished = int(np.count_nonzero(ctas["started"] & ~ctas["recorded"].astype(np.bool_)))
-    if unfinished:
-        yield f"{where}: {unfinished} CTAs started and did not finish recording"
-    if int(tables.cta_cycles(launch).max(initial=0)) >= 1 << 32:
-        what = "an execution" if launch.layout.aggregate else "a time between two stamps"
-        yield f"{where}: a CTA ran for more than 2^32 cycles; {what} of so many would seem shorter by that"
-    if launch.fit is not None and launch.fit.uncertainty_ns == float("inf"):
-        yield f"{where}: too short for the global timer and the clock rate is not known: 1 ns stands for 1 cycle"

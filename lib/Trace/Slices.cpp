@@ -89,10 +89,10 @@ std::span<const T> ofRow(const std::vector<T> &all, size_t row) {
   return {range.begin(), range.end()};
 }
 
-size_t mostOfARow(const std::vector<Arrow> &arrows) {
+template <typename T> size_t mostOfARow(const std::vector<T> &all) {
   size_t most = 0, run = 0;
-  for (size_t i = 0; i < arrows.size(); ++i) {
-    run = i != 0 && arrows[i].row == arrows[i - 1].row ? run + 1 : 1;
+  for (size_t i = 0; i < all.size(); ++i) {
+    run = i != 0 && all[i].row == all[i - 1].row ? run + 1 : 1;
     most = std::max(most, run);
   }
   return most;
@@ -115,12 +115,14 @@ SliceWriter::SliceWriter(Drawing of, Sequence in)
   note(drawing.reaching, kReaches);
 }
 
-/// Of any packet: arguments, ten more fields, and arrows.
+/// Of any packet: arguments, of which some rows may have several values, ten
+/// more fields, and arrows. An argument is two fields, and its length.
 size_t SliceWriter::mostBytes() const {
   size_t arrows =
       std::max(mostOfARow(drawing.leaving), mostOfARow(drawing.reaching));
+  size_t arguments = kArguments + mostOfARow(drawing.values);
   constexpr size_t kMostFieldBytes = 2 * kMostVarintBytes;
-  return (2 * kArguments + 10 + arrows) * kMostFieldBytes;
+  return (3 * arguments + 10 + arrows) * kMostFieldBytes;
 }
 
 uint8_t *SliceWriter::writeNumber(Argument argument, int64_t value,

@@ -122,6 +122,14 @@ def test_value_of_a_mark(value: float) -> None:
     assert getattr(last, last.WhichOneof("value")) == value
 
 
+def test_packet_of_many_values_has_its_exact_length() -> None:
+    bits = np.arange(4000, dtype=np.uint64) << np.uint64(40)
+    values = {"row": np.ones(4000, np.int64), "kind": np.full(4000, trace.UNSIGNED, np.int64), "bits": bits}
+    packets = Trace.FromString(bytes(trace.SliceWriter(**_table(9, values=values)).write(0, 4))).packet
+    found = packets[1].track_event.debug_annotations[-4000:]
+    assert [annotation.uint_value for annotation in found] == bits.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "column"),
     [
