@@ -139,6 +139,7 @@ void Sm::copyAsync(Warp &warp, const MicroOp &op, LaneMask active) {
   std::memcpy(request.address, source.lane, sizeof request.address);
   request.data = requests.reserve(sizeof operands);
   std::memcpy(requests.data.data() + request.data, &operands, sizeof operands);
+  group.asked = served;
   ++group.unresolved;
 }
 
@@ -202,8 +203,13 @@ void Sm::arriveAfterCopies(Warp &warp, const MicroOp &op, LaneMask active) {
                   nullptr};
     uint64_t done = groupsDone(warp, event.group + 1);
     if (done == kUnresolved) {
+      // The exchange comes to it behind all copies, which may still queue for
+      // the load/store unit.
+      uint64_t asked = now;
+      for (size_t i = 0; i < warp.groups.size(); ++i)
+        asked = std::max(asked, warp.groups[i].asked);
       GlobalRequest &request =
-          queue(warp, op, GlobalRequest::Kind::AsyncArrive, same, now);
+          queue(warp, op, GlobalRequest::Kind::AsyncArrive, same, asked);
       request.data = unresolvedEvents.size();
       unresolvedEvents.push_back(event);
     } else {

@@ -41,6 +41,7 @@ struct AsyncSpan {
 struct AsyncGroup {
   uint32_t unresolved = 0; // copies whose completion is not known yet
   uint64_t done = 0;       // completion of those that are
+  uint64_t asked = 0;      // when the load/store unit took the last of them
   std::vector<AsyncSpan> spans;
 };
 

@@ -156,6 +156,32 @@ def test_completion_arrives_at_an_mbarrier(noinc: bool) -> None:
     assert np.array_equal(target, source[::-1])
 
 
+def test_arrival_comes_after_copies_that_queue_for_the_memory_unit() -> None:
+    """Each copy of a warp takes the unit four cycles, so that the last ones begin after the arrival has issued."""
+    copies, threads = 12, 128
+    source = np.arange(copies * threads * 4, dtype=np.uint32)
+    target = np.zeros_like(source)
+    places = range(0, copies * threads * 16, threads * 16)
+    body = (
+        COPY.format(size=16)
+        + f"""
+      add.u32 %r9, %r1, {source.nbytes};
+      setp.eq.u32 %p1, %r0, 0;
+      @%p1 mbarrier.init.shared.b64 [%r9], {threads};
+      bar.sync 0;
+      {"".join(f"cp.async.cg.shared.global [%r3+{place}], [%rd11+{place}], 16;" for place in places)}
+      cp.async.mbarrier.arrive.noinc.shared.b64 [%r9];
+    WAIT:
+      mbarrier.test_wait.parity.shared.b64 %p2, [%r9], 0;
+      @!%p2 bra WAIT;
+    """
+        + "".join(store_back(16, to=f"%rd12+{place}", address=f"%r3+{place}") for place in places)
+    )
+    result = ptx_lab.run(body, source, target, threads=threads, shared=source.nbytes + 8)
+    assert np.array_equal(target, source)
+    assert result.cycles < 5000
+
+
 def test_wait_takes_until_memory_has_answered() -> None:
     target = np.zeros(2, np.uint32)
     body = (
