@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
-from kperfir.capture.layout import GAP_KINDS
+from kperfir.capture.layout_json import GAP_KINDS
 from support.launch import differing_arguments, layout_of, run_plain, run_profiled
 from support.sums import device_sums, logged_sums
 
