@@ -2,7 +2,7 @@
 
 #include "passes/BufferPlan.h"
 
-#include "Record/RecordLayout.h"
+#include "Record/SharedLayout.h"
 
 namespace record = kperfir::record;
 using namespace mlir;
@@ -12,18 +12,12 @@ uint32_t BufferPlan::segmentBytes() const {
   return record::kWordBytes * record::segmentWords(wordsPerWarp);
 }
 
-/// At most three words of zeros.
-static constexpr uint32_t kPaddingBytes = 4 * record::kWordBytes;
-static constexpr uint32_t kAnchorBytes = 4 * record::kWordBytes;
-
 uint32_t BufferPlan::sharedSegmentBytes() const {
-  return segmentBytes() + kPaddingBytes;
+  return record::sharedSegmentBytes(wordsPerWarp);
 }
 
 uint32_t BufferPlan::sharedFixedBytes(uint32_t totalWarps) {
-  uint32_t ofWarp =
-      record::kSegmentHeaderWords * record::kWordBytes + kPaddingBytes;
-  return kAnchorBytes + totalWarps * ofWarp;
+  return record::sharedBytes(totalWarps, /*wordsPerWarp=*/0);
 }
 
 uint32_t BufferPlan::ctaBytes() const {
@@ -38,8 +32,7 @@ uint32_t BufferPlan::limitBytes() const {
 uint32_t BufferPlan::sharedEnd() const {
   if (global)
     return offset + sharedBytes;
-  return offset + sharedFixedBytes(totalWarps) +
-         totalWarps * wordsPerWarp * record::kWordBytes;
+  return offset + record::sharedBytes(totalWarps, wordsPerWarp);
 }
 
 /// The fields and their names, once for both directions. Those of a selection

@@ -7,6 +7,7 @@
 
 #include "Record/Decoder.h"
 #include "Record/RecordLayout.h"
+#include "Record/SharedLayout.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -138,6 +139,10 @@ void bindConstants(nb::module_ &module) {
   module.def("cta_bytes", &ctaBytes, nb::arg("total_warps"),
              nb::arg("words_per_warp"),
              "Bytes of one CTA's share of a buffer.");
+  module.def("shared_bytes", &sharedBytes, nb::arg("total_warps"),
+             nb::arg("words_per_warp"),
+             "Bytes of a CTA's shared memory that records take where they are "
+             "held there.");
   module.def("segment_offset", &segmentOffset, nb::arg("warp"),
              nb::arg("words_per_warp"),
              "Byte offset of a warp's segment in its CTA's share.");

@@ -33,6 +33,11 @@ SUMS_WORDS: int = 40
 def cta_bytes(total_warps: int, words_per_warp: int) -> int:
     """Bytes of one CTA's share of a buffer."""
 
+def shared_bytes(total_warps: int, words_per_warp: int) -> int:
+    """
+    Bytes of a CTA's shared memory that records take where they are held there.
+    """
+
 def segment_offset(warp: int, words_per_warp: int) -> int:
     """Byte offset of a warp's segment in its CTA's share."""
 

@@ -170,8 +170,8 @@ def _case(
         (launch for capture in timeline.captures for launch in capture.launches if launch.kernel.name == kernel), None
     )
     facts = dict(record.kernel.facts) if record else {}
-    if record and facts.get("shared_bytes") and record.kernel.layout.buffer == "shared":
-        facts["shared_bytes"] = max(0, facts["shared_bytes"] - record.kernel.layout.cta_bytes)
+    if record and facts.get("shared_bytes"):
+        facts["shared_bytes"] = max(0, facts["shared_bytes"] - record.kernel.layout.shared_bytes)
     process = record.capture.process if record else {}
     return Case(
         kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kperfir._native import record
+
 # Warps that only fill up a warp group run no role.
 IDLE = "idle"
 # A gap starts a region that the next event ends, whichever that is.
@@ -133,6 +135,11 @@ class BufferLayout:
     def aggregate(self) -> bool:
         """Whether executions were summed up on the device, and none recorded."""
         return self.strategy == "aggregate"
+
+    @property
+    def shared_bytes(self) -> int:
+        """What records take of a CTA's shared memory; a few bytes more where they go elsewhere do not count."""
+        return record.shared_bytes(self.total_warps, self.words_per_warp) if self.buffer == "shared" else 0
 
     @property
     def role_names(self) -> list[str]:

@@ -38,9 +38,8 @@ def loses_ctas(
     if fields["buffer"] != "shared" or vendor != "cuda" or not arch.isdecimal():
         return False
     warps = int(fields["total_warps"])
-    words = record.SEGMENT_HEADER_WORDS + int(fields["words_per_warp"])
     with_records = int(metadata["shared"])
-    without = with_records - warps * words * record.WORD_BYTES
+    without = with_records - record.shared_bytes(warps, int(fields["words_per_warp"]))
 
     def holds(shared_bytes: int, registers: int) -> int:
         threads = warps * int(fields["warp_size"])

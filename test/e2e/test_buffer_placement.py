@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernels.cases import WORKLOADS
+from kernels.cases import CASES, WORKLOADS
+from kperfir.capture.layout_json import parse_layout
+from support.compiling import attempt, instrumentation
 from support.ground_truth import compare_stamps
 from support.launch import differing_arguments, layout_of, run_plain, run_profiled
 
@@ -26,6 +28,17 @@ def test_stamps_in_global_memory_equal_the_logged_clock(name: str, strategy: str
     workload.verify(run.arguments)
     compared = compare_stamps(run, strategy=strategy)
     assert compared.decoded == compared.executed > 0
+
+
+@pytest.mark.parametrize("buffer", ["shared", "global"])
+def test_layout_says_what_records_take_of_shared_memory(buffer: str):
+    plain = attempt(CASES["matmul_fp16"], "sm_80")
+    with instrumentation(buffer=buffer):
+        recorded = attempt(CASES["matmul_fp16"], "sm_80")
+    own, both = (each.compiled.metadata.shared for each in (plain, recorded))
+    layout = parse_layout(recorded.layout)
+    assert layout.buffer == buffer
+    assert both == -(-own // 16) * 16 + layout.shared_bytes
 
 
 # Marks of one and two words, values of which the last is padding; branches and early returns.

@@ -124,7 +124,7 @@ def hand_made(
     launches = _launches(spans, kernel, cycles, ctas_total)
     between = [SimpleNamespace(id=0, slots=buffers, via="mbarrier")] if buffers else []
     named = [SimpleNamespace(name=name, op=(operations or {}).get(name, "")) for name, _ in regions]
-    layout = SimpleNamespace(flows=between, buffer="shared", cta_bytes=RECORD_BYTES, regions=named)
+    layout = SimpleNamespace(flows=between, shared_bytes=RECORD_BYTES, regions=named)
     record = SimpleNamespace(
         kernel=SimpleNamespace(name=kernel, facts=facts or {}, layout=layout),
         facts=launch_facts or {},
