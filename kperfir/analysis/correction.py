@@ -144,8 +144,8 @@ def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> p
 def _gaps(
     stamps: pd.DataFrame, track: Integers, borders: _Borders, storage: Storage
 ) -> tuple[Integers, Integers, Integers]:
-    """Cycles that records took in the gap in front of each stamp, how much more or less it may be, and by how much
-    contention may have changed it.
+    """Cycles that records took in the gap in front of each stamp (below 0 where it gets some back), how much more or
+    less it may be, and by how much contention may have changed it.
 
     Args:
         stamps: Of one launch.
@@ -158,8 +158,6 @@ def _gaps(
     follows = np.concatenate(([False], track[1:] == track[:-1]))
     same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
-    waits, loads = _behind(borders.waits, len(gap)), _behind(borders.loads, len(gap)) & follows
-    copies, copy_waits = (_behind(those, len(gap)) & follows for those in (borders.copies, borders.copy_waits))
     in_frame = np.where(gap <= SHORT_GAP_CYCLES, SHORT_RECORD_CYCLES, RECORD_CYCLES)
     is_stored = slot % storage.batch == 0  # The stamp before, and those that waited for it.
     in_frame = np.where(is_stored, in_frame, PENDING_RECORD_CYCLES)
@@ -167,7 +165,6 @@ def _gaps(
     frame_end, hidden = (FRAME_CYCLES, HIDDEN_FRAME_CYCLES)
     if storage.is_global:
         frame_end, hidden = (GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES)
-    unhidden = np.where(follows, np.minimum(np.where(same_frame, in_frame, frame_end), gap), 0)
     own = np.where(same_frame, in_frame, np.where(hides_frame, hidden, frame_end))
     is_open = hides_frame | (gap >= LONG_FRAME_GAP_CYCLES)
     of_frame = np.where(is_open, frame_end - hidden, FRAME_UNSURE_CYCLES)
@@ -179,15 +176,29 @@ def _gaps(
     # Where other executions show how far it moves, it moves either way.
     contended = np.where(compared, np.maximum(contended, shift), 0)
     unsure = np.where(compared, unsure, np.maximum(unsure, shift))
+    unhidden = np.where(follows, np.minimum(np.where(same_frame, in_frame, frame_end), gap), 0)
+    own = _less_at_waits(np.minimum(own, gap), unhidden, gap, follows, same_frame, borders)
+    return np.where(follows, own, 0), np.where(follows, np.minimum(unsure, gap), 0), contended
+
+
+def _less_at_waits(
+    own: Integers, unhidden: Integers, gap: Integers, follows: NDArray[np.bool_], same_frame: NDArray[np.bool_],
+    borders: _Borders,
+) -> Integers:  # fmt: skip
+    """What records took in each gap, `own`: nothing in one that is a wait, and less than nothing in one that waits for
+    what was asked for before, by what they took since (`unhidden`).
+    """
+    waits, loads = _behind(borders.waits, len(gap)), _behind(borders.loads, len(gap)) & follows
+    copies, copy_waits = (_behind(those, len(gap)) & follows for those in (borders.copies, borders.copy_waits))
+    may_hide = gap >= SHORTEST_WAIT_CYCLES
     own = np.where(waits & may_hide, 0, own)
-    own, unsure = np.minimum(own, gap), np.minimum(unsure, gap)
+    taken = np.concatenate(([0], np.cumsum(unhidden)))
     for at, since in (
         _waits_for(loads, may_hide & follows & ~loads & ~waits, follows, since_last=False),
         _waits_for(copies, copy_waits & (gap >= LONG_WAIT_CYCLES), follows, since_last=True),
     ):
-        taken = np.concatenate(([0], np.cumsum(unhidden)))
         own[at] = np.where(same_frame[at], 0, own[at]) - (taken[at] - taken[since + 1])
-    return np.where(follows, own, 0), np.where(follows, unsure, 0), contended
+    return own
 
 
 def _behind(stamps: Integers, count: int) -> NDArray[np.bool_]:

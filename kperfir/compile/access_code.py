@@ -1,6 +1,6 @@
 """In which instructions of PTX the accesses of a region are made, and what they cost where PTX tells their addresses.
 
-    code = RegionCode(layout, ptx, kinds)
+    code = RegionCode(layout, ptx, regions)
     code.of(region)                     # its instructions, in order
     code.shared_cost(instruction)       # by the numbers of the threads alone
 

@@ -9,9 +9,21 @@
 #include "Simt/Exec/Sm.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace kperfir::simt {
+
+static uint64_t wordAt(const Cta &cta, uint32_t offset) {
+  uint64_t word;
+  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
+  return word;
+}
+
+/// One that `Sm::readMbarrier` has found to be there.
+static Mbarrier mbarrierAt(const Cta &cta, uint32_t offset) {
+  return Mbarrier::unpack(wordAt(cta, offset));
+}
 
 uint64_t Sm::readMbarrier(const Warp &warp, unsigned lane, uint64_t address,
                           bool initialised) const {
@@ -32,9 +44,7 @@ uint64_t Sm::readMbarrier(const Warp &warp, unsigned lane, uint64_t address,
     fail(warp, warp.pc - 1,
          {ErrorKind::Uninitialised, "mbarrier has not been initialised",
           static_cast<int>(lane), uint64_t(offset)});
-  uint64_t word;
-  std::memcpy(&word, shared.data() + offset, sizeof word);
-  return word;
+  return wordAt(*warp.cta, offset);
 }
 
 void Sm::writeMbarrier(Cta &cta, uint32_t offset, uint64_t word) {
@@ -108,9 +118,7 @@ void Sm::updateMbarrier(Warp &warp, const MicroOp &op, unsigned lane,
 
 const char *Sm::applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
                                 uint32_t count) {
-  uint64_t word;
-  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
-  Mbarrier barrier = Mbarrier::unpack(word);
+  Mbarrier barrier = mbarrierAt(cta, offset);
   auto arrival = static_cast<MbarrierArrival>(op.sub);
   bool isArrival = op.opcode == Opcode::MbarrierArrive;
   bool isBytes = !isArrival || expectsBytes(arrival);
@@ -144,9 +152,7 @@ const char *Sm::applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
 }
 
 void Sm::arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals) {
-  uint64_t word;
-  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
-  Mbarrier barrier = Mbarrier::unpack(word);
+  Mbarrier barrier = mbarrierAt(cta, offset);
   barrier.pending -= std::min(barrier.pending, arrivals);
   bool completed = barrier.completeIfDone();
   writeMbarrier(cta, offset, barrier.pack());
@@ -155,9 +161,7 @@ void Sm::arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals) {
 }
 
 void Sm::completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes) {
-  uint64_t word;
-  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
-  Mbarrier barrier = Mbarrier::unpack(word);
+  Mbarrier barrier = mbarrierAt(cta, offset);
   barrier.transactions -= bytes;
   bool completed = barrier.completeIfDone();
   writeMbarrier(cta, offset, barrier.pack());
@@ -166,9 +170,7 @@ void Sm::completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes) {
 }
 
 void Sm::addPendingArrivals(Cta &cta, uint32_t offset, uint32_t arrivals) {
-  uint64_t word;
-  std::memcpy(&word, cta.shared.data() + offset, sizeof word);
-  Mbarrier barrier = Mbarrier::unpack(word);
+  Mbarrier barrier = mbarrierAt(cta, offset);
   barrier.pending += arrivals;
   writeMbarrier(cta, offset, barrier.pack());
 }

@@ -1,5 +1,4 @@
-//===- Residency.cpp - CTAs coming to an SM and leaving it
-//-----------------===//
+//===- Residency.cpp - CTAs that come to an SM and leave it ---------------===//
 
 #include "Simt/Exec/ClusterGrid.h"
 #include "Simt/Exec/Sm.h"
