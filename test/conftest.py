@@ -41,6 +41,21 @@ def outside_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.chdir(tmp_path_factory.mktemp("work"))
 
 
+@pytest.fixture(autouse=True)
+def undone_hooks() -> Iterator[None]:
+    """Whoever changes how Triton compiles undoes it: else later tests, and what they find in the cache, are wrong."""
+
+    def hook() -> object:
+        return sys.modules["triton"].knobs.runtime.add_stages_inspection_hook if "triton" in sys.modules else None
+
+    before = hook()
+    yield
+    left = hook()
+    if left is not before:
+        sys.modules["triton"].knobs.runtime.add_stages_inspection_hook = before
+        pytest.fail(f"the test leaves {left} in Triton's compiler")
+
+
 @pytest.fixture
 def simt_device() -> Iterator[SimtDriver]:
     """The SIMT device, active as Triton's driver."""

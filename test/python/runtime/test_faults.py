@@ -40,12 +40,11 @@ def fail(*arguments: Any, **keywords: Any) -> Any:
 
 
 def test_fault_before_a_launch(profile: Any, launched: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "describe_kernel", fail)
-    with profile("out.kpf") as p:
+    with profile("out.kpf") as p, monkeypatch.context() as broken:
+        broken.setattr(launching, "describe_kernel", fail)
         with pytest.warns(KPerfWarning, match=r"(?s)fill_kernel is not in the capture.*internal.*'unexpected'"):
             launch()
         launch()  # Warnings are errors here: it is said once.
-        monkeypatch.undo()
     assert len(launched) == 2
     assert not p.path.exists()
 
@@ -79,11 +78,11 @@ def test_error_of_a_launch_is_the_programs_whatever_else_fails(
 
     with profile("out.kpf") as p:
         launch()
-        monkeypatch.setattr(SimtDriver, "launch", refuse)
-        monkeypatch.setattr(owner, "fail" if owner is Recorder else "skip", fail)
-        with pytest.raises(DeviceError, match="the kernel failed"):
-            launch()
-        monkeypatch.undo()
+        with monkeypatch.context() as broken:
+            broken.setattr(SimtDriver, "launch", refuse)
+            broken.setattr(owner, "fail" if owner is Recorder else "skip", fail)
+            with pytest.raises(DeviceError, match="the kernel failed"):
+                launch()
     assert dict(p.summary.kept) == {"fill_kernel": 1}
     said = [str(warning.message) for warning in recwarn]
     assert len(said) == (1 if owner is Recorder else 0), "the program hears of its own error by itself"
