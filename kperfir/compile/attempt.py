@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _DIAGNOSTIC = re.compile(r"\berror: (.*)")
-# As in "ptxas /tmp/x.ptx, line 367; fatal   : Parsing error near 'x'"; Triton's own error goes on with a command.
+# As in "ptxas x.ptx, line 367; fatal   : Parsing error near 'x'"; Triton's own error goes on with a command.
 _OF_PTXAS = re.compile(r"^ptxas .*?\b((?:error|fatal)\s*: .*)$", re.MULTILINE)
 _capturing = threading.Lock()
 
