@@ -259,7 +259,7 @@ class Timeline:
             wait_cycles: The part of the total in which warps did nothing but wait (`kperfir.analysis.wait_time`).
             mean_cycles, p50_cycles, p95_cycles, min_cycles, max_cycles: Of the complete executions; NaN without any.
             share, self_share, wait_share: Of the time of the warps of the recorded CTAs. Each counts from its CTA's
-                start to its CTA's end: from the first anchor or stamp of any of the CTA's warps to the last. A warp
+                start to its CTA's end: from the first anchor or stamp of any of its warps to the last stamp. A warp
                 that recorded nothing in any CTA of the launch (it is left out, or runs nothing) does not count.
             warps: Warps (of all CTAs) that executed it.
             warp_min_cycles, warp_max_cycles, warp_spread: Over the totals of these warps: least, most, and standard

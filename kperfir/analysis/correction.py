@@ -66,7 +66,9 @@ GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES = 24, 11  # The same where stamp
 LOAD_KINDS = ("load", "atomic")
 SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
 LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
-LONG_WAIT_CYCLES = 100  # A wait for copies that are under way: a shorter one may be the instruction's own time.
+# A wait for copies that are under way: a shorter one may be the instruction's own time. A load that takes so long has
+# waited for its value itself.
+LONG_WAIT_CYCLES = 100
 # Executions of a gap that are compared, at least, and which of them its range is of.
 LEAST_EXECUTIONS = 4
 RANGE = (0.1, 0.9)
@@ -194,7 +196,7 @@ def _less_at_waits(
     own = np.where(waits & may_hide, 0, own)
     taken = np.concatenate(([0], np.cumsum(unhidden)))
     for at, since in (
-        _waits_for(loads, may_hide & follows & ~loads & ~waits, follows, since_last=False),
+        _waits_for(loads & (gap < LONG_WAIT_CYCLES), may_hide & follows & ~loads & ~waits, follows, since_last=False),
         _waits_for(copies, copy_waits & (gap >= LONG_WAIT_CYCLES), follows, since_last=True),
     ):
         own[at] = np.where(same_frame[at], 0, own[at]) - (taken[at] - taken[since + 1])

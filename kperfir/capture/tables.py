@@ -92,11 +92,22 @@ def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:
 
 
 def cta_cycles(launch: DecodedLaunch) -> NDArray[np.int64]:
-    """How long each recorded CTA ran: from its first anchor or stamp to its last, whichever warp's that is."""
-    ctas, tracks = launch.decoded.ctas, launch.decoded.tracks
-    start, end = ctas["start_clock"].copy(), ctas["end_clock"].copy()
+    """How long each recorded CTA ran: from its first anchor or stamp to its last stamp, whichever warp's that is.
+
+    The end anchor comes after part of what recording takes at a CTA's end. It counts where no stamp tells of the end:
+    no region of the whole kernel is recorded, or its end was dropped.
+    """
+    ctas, tracks, layout = launch.decoded.ctas, launch.decoded.tracks, launch.layout
+    start, end = ctas["start_clock"].copy(), np.full(len(ctas["recorded"]), np.iinfo(np.int64).min)
     np.minimum.at(start, tracks["cta"], tracks["first_clock"])
     np.maximum.at(end, tracks["cta"], tracks["last_clock"])
+    stamps = np.zeros(len(end), np.int64)
+    np.add.at(stamps, tracks["cta"], tracks["stamps"])
+    lost = np.zeros(len(end), np.int64)
+    if layout.strategy != "ring":
+        np.add.at(lost, tracks["cta"], tracks["dropped"])
+    is_told = (stamps > 0) & (lost == 0) & any(region.kind == "kernel" for region in layout.regions)
+    end = np.where(is_told, end, np.maximum(end, ctas["end_clock"]))
     cycles: NDArray[np.int64] = (end - start)[ctas["recorded"] == 1]
     return cycles
 

@@ -97,6 +97,12 @@ def test_a_wait_for_a_loaded_value_gets_back_what_records_took_since_the_first_l
     assert all_of_it == 660 - 2 * RECORD_CYCLES, "hidden were all but the first load and the last gap"
 
 
+def test_a_load_that_has_waited_itself_leaves_nothing_to_wait_for() -> None:
+    clocks = [(0, 0, 0), (0, 1, 420), (0, 2, 440), (0, 3, 600)]
+    table = pd.concat([spans((0, 0, 420)), spans((0, 420, 440), (0, 440, 600), kind="reduce")], ignore_index=True)
+    assert corrected(table, stamps(clocks))[1:] == [20 - RECORD_CYCLES, 160 - RECORD_CYCLES]
+
+
 def test_a_wait_begins_anew_in_each_warp_and_ends_at_no_other_load_and_in_no_short_gap():
     clocks = [(0, 0, 0), (0, 1, 20), (0, 2, 220), (0, 3, 240), (0, 4, 540)]
     table = pd.concat(

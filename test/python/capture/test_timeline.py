@@ -218,7 +218,7 @@ def test_summary_agrees_with_pandas(tmp_path: Path) -> None:
     busy = 0
     for run in itertools.chain(*runs):
         first = min(run.header.start_clock, *(warp.stamps[0][2] for warp in run.warps))
-        busy += (run.header.end_clock - first) * len(run.warps)
+        busy += (max(warp.stamps[-1][2] for warp in run.warps) - first) * len(run.warps)
     for name, group in spans.groupby("name", observed=True):
         row, duration = summary.loc[str(name)], group["duration_cycles"]
         assert (row["count"], row["incomplete"]) == (len(group), 0)
@@ -242,6 +242,30 @@ def test_summary_agrees_with_pandas(tmp_path: Path) -> None:
     assert timeline.summary()["region"].is_monotonic_increasing
 
 
+@pytest.mark.parametrize(
+    ("strategy", "words", "anchored"), [("saturate", 512, False), ("saturate", 40, True), ("ring", 40, False)]
+)
+def test_a_cta_ends_with_its_last_stamp_unless_that_was_dropped(
+    tmp_path: Path, strategy: str, words: int, anchored: bool
+) -> None:
+    """What comes behind it is recording's own."""
+    from support.synthetic import CaptureWriter, LaunchInfo, ProcessInfo, matmul_plan, run_launch
+
+    shape = CaptureShape(ctas=3)
+    layout = matmul_plan(shape).layout(strategy=strategy, words_per_warp=words)
+    runs = run_launch(matmul_plan(shape), layout, shape, random.Random(0), 1000)
+    with CaptureWriter(tmp_path / "x.kpf", ProcessInfo.of_this_process(device="d", simulated=True)) as writer:
+        data = b"".join(bytes(run.data) for run in runs)
+        writer.add_launch(writer.add_kernel(layout.text), LaunchInfo((3, 1, 1)), data)
+    timeline = kperfir.load(tmp_path / "x.kpf")
+    assert (timeline.tracks["dropped"].sum() > 0) == (words == 40)
+    last = [run.header.end_clock if anchored else max(warp.stamps[-1][2] for warp in run.warps) for run in runs]
+    stored = timeline.stamps.groupby("cta")["clock"].min()
+    first = [min(run.header.start_clock, int(stored[cta])) for cta, run in enumerate(runs)]
+    warps = len(runs[0].warps)
+    assert timeline.kernel_cycles == {"matmul_kernel": sum(b - a for a, b in zip(first, last, strict=True)) * warps}
+
+
 def test_shares_are_of_the_warps_that_recorded(tmp_path: Path) -> None:
     """Segments of warps that the settings leave out stay 0; the time of such warps is nobody's."""
     from support.synthetic import CaptureWriter, LaunchInfo, ProcessInfo, matmul_plan, run_launch
@@ -255,7 +279,7 @@ def test_shares_are_of_the_warps_that_recorded(tmp_path: Path) -> None:
         writer.add_launch(writer.add_kernel(layout.text), LaunchInfo((3, 1, 1)), words.reshape(-1).view(np.uint8))
     timeline = kperfir.load(tmp_path / "x.kpf")
     assert timeline.tracks["warp"].nunique() == 4
-    busy = sum(run.header.end_clock - min(run.header.start_clock, run.warps[0].stamps[0][2]) for run in runs)
+    busy = sum(run.warps[0].stamps[-1][2] - min(run.header.start_clock, run.warps[0].stamps[0][2]) for run in runs)
     kernel = timeline.summary().set_index("kind").loc["kernel"]
     assert kernel["share"] == pytest.approx(kernel["total_cycles"] / busy)
     assert kernel["share"] > 0.9
