@@ -37,18 +37,8 @@ COLUMNS = [
     "run_bytes", "lines", "touched", "count", "mean_cycles", "share", "lost_cycles", "lost_bytes", "why",
 ]  # fmt: skip
 _PREDICTED = (
-    "space",
-    "instruction",
-    "bytes",
-    "requests",
-    "cost",
-    "ideal",
-    "bound",
-    "run_bytes",
-    "lines",
-    "touched",
-    "why",
-)
+    "space", "instruction", "bytes", "requests", "cost", "ideal", "bound", "run_bytes", "lines", "touched", "why",
+)  # fmt: skip
 
 
 def access_patterns(spans: pd.DataFrame, accesses: pd.DataFrame) -> pd.DataFrame:

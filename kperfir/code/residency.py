@@ -6,7 +6,7 @@ Limits are those of NVIDIA's programming guide, technical specifications per com
 from __future__ import annotations
 
 _WARP_SIZE = 32
-_SUB_CORES = 4
+SUB_CORES = 4  # Of an SM, each with a scheduler of its own; a warp belongs to that of its number modulo this.
 _REGISTERS_PER_SM = 65536
 _REGISTER_UNIT = 256  # Per warp.
 _SHARED_UNIT = 128
@@ -31,7 +31,7 @@ def occupancy(arch: int, *, threads: int, registers: int, shared_bytes: int) -> 
     warps = -(-threads // _WARP_SIZE)
     per_warp = _round_up(max(registers, 1) * _WARP_SIZE, _REGISTER_UNIT)
     # The register file is split over the sub-cores, and so are the warps.
-    by_registers = _REGISTERS_PER_SM // _SUB_CORES // per_warp * _SUB_CORES // warps
+    by_registers = _REGISTERS_PER_SM // SUB_CORES // per_warp * SUB_CORES // warps
     by_shared = max_shared // _round_up(shared_bytes + _SHARED_RESERVED, _SHARED_UNIT)
     return min(
         (max_warps // warps, "warps"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kperfir.advice.finding import Change, Figure, Finding
+from kperfir.analysis.accesses import SECTOR_BYTES
 from kperfir.analysis.intervals import length, union
 from kperfir.analysis.self_time import self_cycles
 
@@ -25,7 +26,6 @@ LEAST_DEGREE = 1.5
 # A load/store unit that serves lines for this share of the time is what the SM waits for.
 BUSY_UNIT = 0.7
 WIDEST_BYTES = 16  # Of a lane, in one request.
-SECTOR_BYTES = 32
 SECTORS_PER_LINE = 4
 _COMPARE = "kperfir compare before.kpf after.kpf"
 

@@ -10,6 +10,7 @@ from kperfir.advice.finding import Change, Figure, Finding
 from kperfir.advice.loops import inside_loops
 from kperfir.analysis.bubbles import IDLE_CYCLES
 from kperfir.analysis.wait_time import WAIT_KINDS
+from kperfir.code.residency import SUB_CORES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +29,6 @@ WARP_REDUCE_CYCLES = 125
 ATOMIC_CYCLES = 400
 # Start of a launch, and copying its records to memory.
 END_CYCLES = 1500
-# Of an SM, each with a scheduler of its own; a warp belongs to that of its number modulo this.
-SUB_CORES = 4
 PRODUCTS = ("dot", "wgmma", "tcgen05")
 _COMPARE = "kperfir compare before.kpf after.kpf"
 _STEPS = ("BK", "BLOCK_K", "BLOCK_SIZE_K", "BLOCK_N", "BLOCK", "BLOCK_SIZE")
