@@ -84,8 +84,7 @@ def records(text: str) -> Any:
     column = "per record in the loop"
     panels: list[tuple[str, list[tuple[str, float, float]]]] = []
     for table in tables(text, "proton"):
-        pairs = [(row["kernel"], row[column].split("/")) for row in table.rows if _both(row.get(column, ""))]
-        panels.append((table.heading, [(name, float(ours), float(theirs)) for name, (ours, theirs) in pairs]))
+        panels.append((table.heading, _pairs(table.rows, column)))
     return _bars(panels, "machine instructions per record in a loop, net")
 
 
@@ -98,6 +97,14 @@ def slowdown(text: str) -> Any:
                 pair = float(row["kperfir / plain"]), float(row["Proton / plain"])
                 panels.setdefault(row["chip"], []).append((row["kernel"], *pair))
     return _bars(list(panels.items()), "simulated time of a launch, plain = 1", base=1.0)
+
+
+def host(text: str) -> Any:
+    """Rates of decoding and of writing a trace, on the first chip; they differ by orders of magnitude."""
+    rows = [row for table in tables(text, "proton_host") for row in table.rows]
+    rows = [row for row in rows if row["chip"] == rows[0]["chip"]]
+    panels = [(column, _pairs(rows, column)) for column in ("decoded, M records/s", "written, M slices/s")]
+    return _bars(panels, "millions per CPU second", scale="log")
 
 
 def scaling(text: str) -> Any:
@@ -114,11 +121,19 @@ def scaling(text: str) -> Any:
     return figure
 
 
+def _pairs(rows: list[dict[str, str]], column: str) -> list[tuple[str, float, float]]:
+    """Kernels with kperfir's and Proton's figure, where there are both."""
+    cells = [(row["kernel"], row[column].split("/")) for row in rows if _both(row.get(column, ""))]
+    return [(name, float(ours), float(theirs)) for name, (ours, theirs) in cells]
+
+
 def _both(cell: str) -> bool:
     return "/" in cell and all(part.strip() for part in cell.split("/"))
 
 
-def _bars(panels: list[tuple[str, list[tuple[str, float, float]]]], label: str, base: float = 0.0) -> Any:
+def _bars(
+    panels: list[tuple[str, list[tuple[str, float, float]]]], label: str, base: float = 0.0, scale: str = "linear"
+) -> Any:
     """Pairs of bars, a panel beside the other; None if there is nothing."""
     panels = [panel for panel in panels if panel[1]]
     if not panels:
@@ -131,12 +146,17 @@ def _bars(panels: list[tuple[str, list[tuple[str, float, float]]]], label: str, 
             lengths = [float(row[index]) - base for row in rows]
             axis.barh([-row + offset for row in place], lengths, height=0.38, left=base, color=colour, label=name)
         axis.set_yticks([-row for row in place], [row[0] for row in rows])
-        axis.set(title=title, xlabel=label)
+        axis.set(title=title, xlabel=label, xscale=scale)
     axes[0][0].legend(frameon=False)
     return figure
 
 
-PLOTS: dict[str, Callable[[str], Any]] = {"records": records, "slowdown": slowdown, "scaling": scaling}
+PLOTS: dict[str, Callable[[str], Any]] = {
+    "records": records,
+    "slowdown": slowdown,
+    "host": host,
+    "scaling": scaling,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

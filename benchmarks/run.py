@@ -41,8 +41,8 @@ class Document:
 RESULTS = Document(
     ROOT / "RESULTS.md", "results.md",
     (
-        "overhead", "sass", "proton", "compile", "off", "load", "simt", "simt_threads", "simt_mix", "scaling", "advice",
-        "page",
+        "overhead", "sass", "proton", "proton_host", "compile", "off", "load", "simt", "simt_threads", "simt_mix",
+        "scaling", "advice", "page",
     ),
 )  # fmt: skip
 DOCUMENTS = {

@@ -13,7 +13,8 @@ from kernels.cases import CASES, HOPPER_WORKLOADS, WORKLOADS
 from kperfir.compile.proton import proton_instrumentation
 from kperfir.config import resolve
 from support.compiling import attempt
-from support.launch import differing_arguments, run_plain
+from support.launch import differing_arguments, run_plain, run_profiled
+from support.proton_reader import read_with_proton, run_proton
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,18 @@ def test_every_region_is_a_scope_with_a_start_and_an_end(target: str, arch: int)
     text = made.compiled.asm["ttgir"]
     assert text.count("proton.record start") == text.count("proton.record end") == records.count / 2 > 10
     assert "kind iteration" not in text
+
+
+def test_protons_own_decoder_reads_what_the_device_has_written(tmp_path: Path) -> None:
+    workload = WORKLOADS["vadd_fp32"]
+    regions = ("kernel", "load", "store")
+    proton = run_proton(workload, chip="a100", arch=80, regions=regions)
+    profiled = run_profiled(workload, tmp_path / "out.kpf", regions=regions)
+    executions = profiled.timeline.spans["kind"].isin(regions).sum()
+    assert proton.records == 2 * executions > 0
+    once, thrice = (read_with_proton(proton, tmp_path, repeat=times) for times in (1, 3))
+    assert (once.slices, thrice.slices) == (executions, 3 * executions)
+    assert thrice.trace_bytes > 2 * once.trace_bytes > 0
 
 
 def test_bundle_holds_protons_variant_and_runs_it(run_python: RunPython, tmp_path: Path) -> None:

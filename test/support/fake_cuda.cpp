@@ -55,6 +55,14 @@ CUresult cuCtxSetCurrent(CUcontext context) {
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_CONTEXT;
 }
+CUresult cuCtxGetCurrent(CUcontext *context) {
+  *context = reinterpret_cast<CUcontext>(0x77);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice *device) {
+  *device = 0;
+  return CUDA_SUCCESS;
+}
 CUresult cuDeviceGetName(char *name, int size, CUdevice) {
   std::snprintf(name, size, "Fake GPU");
   return CUDA_SUCCESS;
@@ -106,6 +114,28 @@ CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t size) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemAllocHost_v2(void **memory, size_t size) {
+  *memory = std::malloc(size);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void *memory) {
+  std::free(memory);
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size,
+                              CUstream) {
+  return cuMemcpyDtoH_v2(to, from, size);
+}
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+  *least = *greatest = 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned, int) {
+  *stream = reinterpret_cast<CUstream>(0x99);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
   *module = reinterpret_cast<CUmodule>(0x88);
   return std::memcmp(image,

@@ -66,10 +66,15 @@ def simt(*, scheduler_seed: int = 0, threads: int = 1, chip: str = "a100", waves
         selection.uninstall()
 
 
-def run_plain(workload: Workload, *, seed: int = 0, log: bool = False, **device: Any) -> Run:
-    """Launch `workload` uninstrumented; `seed` makes its arguments, `device` are options of `simt`."""
+def run_plain(
+    workload: Workload, *, seed: int = 0, log: bool = False, ghost: Ghost | None = None, **device: Any
+) -> Run:
+    """Launch `workload` uninstrumented; `seed` makes its arguments, `device` are options of `simt`.
+
+    With `ghost`, what that says takes no time.
+    """
     arguments = workload.arguments(seed)
-    with simt(**device) as driver:
+    with simt(**device) as driver, driver.ghost(ghost) if ghost else contextlib.nullcontext():
         compiled, launch = _launch(workload, arguments, driver, log=log)
     return Run(arguments, compiled, launch)
 

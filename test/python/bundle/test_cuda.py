@@ -8,15 +8,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.bundles import toy_bundle
+from support.fake_cuda import build_fake_cuda
 
-SOURCE = Path(__file__).resolve().parents[2] / "support" / "fake_cuda.cpp"
 # `Run(folder, ...)` runs the bundle in `folder`; keywords are variables.
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -24,13 +23,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a libcuda.so.1 that has no GPU."""
-    triton = find_spec("triton")
-    assert triton is not None
-    assert triton.submodule_search_locations
-    include = Path(triton.submodule_search_locations[0]) / "backends" / "nvidia" / "include"
     folder = tmp_path_factory.mktemp("cuda")
-    compiler = [os.environ.get("CXX", "g++"), "-std=c++20", "-shared", "-fPIC", "-isystem", str(include)]
-    subprocess.run([*compiler, str(SOURCE), "-o", str(folder / "libcuda.so.1")], check=True)
+    build_fake_cuda(folder)
     return folder
 
 
