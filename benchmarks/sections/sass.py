@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections import defaultdict
+from typing import Any
 
 from kperfir._native import simt
 
 from kernels.cases import CASES
 from kernels.matmuls import tiled
+from kperfir.capture.layout_json import parse_layout
 from sections.table import table
 from support.compiling import attempt, instrumentation
 from support.sass import FILLER, disassemble, find_loop
 
 MATMUL = tiled("matmul_128x128x32", "fp16", "fp16", tile=(128, 128, 32), options={"num_warps": 4, "num_stages": 3})
+STRAIGHT = ("vadd_fp32", "gelu_tanh_fp16", "quant_int8", "rope_bf16", "transpose_fp16", "softmax_fp32", "embedding_fwd")
 TARGETS = {"sm_80": r"HMMA", "sm_90": r"HGMMA", "sm_100": r"UTC\w*MMA"}
 
 
@@ -45,7 +48,33 @@ def run() -> tuple[str, int]:
     text = "## Machine code of a 128x128x32 fp16 matmul\n\n"
     text += "The net count includes what ptxas does differently in the rest of the loop, to either side: on sm_80 it\n"
     text += "happens to save more than a dozen PRMT. Fillers (`@!PT LDS RZ`, which do nothing) are counted apart.\n\n"
-    return text + table(columns, rows) + "\n" + ratios(), 0
+    return "\n".join((text + table(columns, rows), straight_line(), ratios())), 0
+
+
+def straight_line() -> str:
+    """Net instructions of whole kernels without a loop, for each record more than those of the kernel's own region."""
+    rows = []
+    for target, name in itertools.product(TARGETS, STRAIGHT):
+        slopes = []
+        for batch in (1, 4):
+            one, records_of_one = _count(name, target, regions=("kernel",), batch=batch)
+            made, records = _count(name, target, batch=batch)
+            slopes.append((made - one) / (records - records_of_one))
+        rows.append([target, name, records - records_of_one, *slopes])
+    text = "## Machine code of records in a straight line\n\n"
+    text += (
+        "Kernels without a loop: net instructions of the whole kernel for each record more than one region takes.\n\n"
+    )
+    return text + table(("target", "kernel", "further records", "stored one at a time", "stored four at a time"), rows)
+
+
+def _count(name: str, target: str, **options: Any) -> tuple[int, int]:
+    """Instructions of a kernel of the tests with records, fillers left out, and how many records it has."""
+    with instrumentation(**options):
+        made = attempt(CASES[name], target)
+    machine = [line for line in disassemble(made.compiled.asm["cubin"]) if not line.endswith(":")]
+    records = sum(len(frame.stamps) for frame in parse_layout(made.layout).frames)
+    return sum(not line.startswith(FILLER) for line in machine), records
 
 
 def ratios() -> str:
