@@ -134,16 +134,13 @@ class Case:
 
     def places(self, rows: pd.DataFrame) -> tuple[Place, ...]:
         """The regions of these spans, the costliest first."""
-        keys = ["name", "kind"]
-        groups = rows.groupby(keys, observed=True, sort=False)
+        groups = rows.groupby(["name", "kind"], observed=True, sort=False)
         table = groups.agg(file=("file", "first"), line=("line", "first"), cycles=("duration_cycles", "sum"))
         table = table.reset_index().sort_values("cycles", ascending=False, kind="stable")
         whole = self.warp_cycles
         return tuple(
             Place(str(row.name), str(row.kind), str(row.file), int(row.line), row.cycles / whole if whole else 0.0)
-            for row in table.rename(columns={"name": "region"})
-            .rename(columns={"region": "name"})
-            .itertuples(index=False)
+            for row in table.itertuples(index=False)
         )
 
 

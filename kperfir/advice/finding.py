@@ -69,7 +69,6 @@ class Finding:
         bound: What `speedup` cannot exceed: all that the rule calls waste is gone, nothing else changes.
         basis: How `speedup` and `bound` follow from the figures, in a formula or a sentence.
         change: What to do.
-        verify: How to check it.
     """
 
     rule: str
@@ -81,7 +80,14 @@ class Finding:
     bound: float
     basis: str
     change: Change
-    verify: str
+
+    @property
+    def verify(self) -> str:
+        """Command that checks it: a change that is a setting can be tried, of another there are two captures."""
+        if not self.change.settings:
+            return "kperfir compare before.kpf after.kpf"
+        settings = " ".join(f"--set {name}={value}" for name, value in self.change.settings.items())
+        return f"kperfir whatif {settings} SCRIPT"
 
     def figure(self, name: str) -> float:
         """The figure of that name.
@@ -96,7 +102,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready data, fields in a fixed order; numbers that are not finite are null."""
-        data: dict[str, Any] = _finite(asdict(self))
+        data: dict[str, Any] = _finite({**asdict(self), "verify": self.verify})
         return data
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kperfir.advice.finding import Change, Figure, Finding
 from kperfir.analysis.accesses import SECTOR_BYTES
 from kperfir.analysis.intervals import length, union
@@ -27,7 +25,6 @@ LEAST_DEGREE = 1.5
 BUSY_UNIT = 0.7
 WIDEST_BYTES = 16  # Of a lane, in one request.
 SECTORS_PER_LINE = 4
-_COMPARE = "kperfir compare before.kpf after.kpf"
 
 
 def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
@@ -40,7 +37,7 @@ def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
     # Scratch that the compiler takes is laid out by it, and where copies write is not what a warp waits for.
     chosen = table["op"].isin(("ttg.local_load", "ttg.local_store", "ttg.local_alloc"))
     rows = _worst(table[chosen & (table["bound"] == "exact")])
-    spans = case.spans[case.spans["name"].isin(rows["name"])]
+    spans = _executions(case, rows)
     if spans.empty:
         return
     lost = _lost(case, rows, rows["cost"] - rows["ideal"])
@@ -55,9 +52,7 @@ def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
         "of the same bank",
         places=case.places(spans),
         figures=(
-            Figure("predicted_degree", float(worst["degree"]), "count"),
-            Figure("predicted_wavefronts", float(worst["cost"]), "count"),
-            Figure("ideal_wavefronts", float(worst["ideal"]), "count"),
+            *_prediction(worst, "wavefronts"),
             Figure("mean_cycles", float(spans["duration_cycles"].mean()), "cycles"),
             Figure("conflict_share", lost, "share"),
             Figure("access_share", share, "share"),
@@ -71,12 +66,11 @@ def avoid_bank_conflicts(case: Case) -> Iterator[Finding]:
             "it in the order in which it is written; where the compiler transposes an operand on the way (Triton, "
             "types of 8 bits), keep it in memory with the dimension that is summed over innermost"
         ),
-        verify=_COMPARE,
     )
 
 
 def coalesce_accesses(case: Case) -> Iterator[Finding]:
-    """Accesses to global memory of which a request moves more sectors than it asks bytes of.
+    """Accesses to global memory of which a request moves more sectors than its bytes fill.
 
     Two views, of which the larger is expected. The load/store unit of an SM serves a line of 128 bytes per cycle: lanes
     whose runs are no longer than a sector meet as many lines as sectors, others a quarter, as all would; what is too
@@ -85,22 +79,14 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
     """
     known = _known_global(case)
     rows = _worst(known[~_repeats(known)])
-    spans = case.spans[case.spans["name"].isin(rows["name"])]
-    if spans.empty:
-        return
-    parents = np.unique(spans["parent"].to_numpy())
-    parents = parents[parents >= 0]
-    around = case.spans[case.spans["parent"].isin(parents) & case.spans["name"].isin(known["name"])]
-    of = known.drop_duplicates("name").set_index("name")
-    cost, ideal = (float(around["name"].map(of[column]).astype(float).sum()) for column in ("cost", "ideal"))
+    spans = _executions(case, rows)
+    cost, ideal = _sectors_around(case, spans, known)
     if not cost > ideal > 0:
         return
-    loads = spans[spans["kind"] == "load"]["parent"].unique()
-    waiting = self_cycles(case.spans)[loads[loads >= 0]].sum()
-    busy = float(spans["duration_cycles"].sum() + waiting)
+    share = _share_with_waits(case, spans)
     lines = rows["cost"].where(rows["run_bytes"] <= SECTOR_BYTES, rows["cost"] / SECTORS_PER_LINE)
-    over = lines - rows["ideal"] / SECTORS_PER_LINE
-    saved = max(busy * (1 - ideal / cost) / case.warp_cycles, _lost(case, rows, over))
+    lost = _lost(case, rows, lines - rows["ideal"] / SECTORS_PER_LINE)
+    saved = max(share * (1 - ideal / cost), lost)
     if saved < LEAST_SHARE:
         return
     saved = min(saved, 1 - ideal / cost)
@@ -112,11 +98,9 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
         "memory",
         places=case.places(spans),
         figures=(
-            Figure("predicted_degree", float(worst["degree"]), "count"),
-            Figure("predicted_sectors", float(worst["cost"]), "count"),
-            Figure("ideal_sectors", float(worst["ideal"]), "count"),
+            *_prediction(worst, "sectors"),
             Figure("run_bytes", float(worst["run_bytes"]), "bytes"),
-            Figure("access_share", busy / case.warp_cycles, "share"),
+            Figure("access_share", share, "share"),
         ),
         speedup=case.speedup(saved),
         bound=max(cost / ideal, case.speedup(saved)),
@@ -126,7 +110,6 @@ def coalesce_accesses(case: Case) -> Iterator[Finding]:
             "let neighbouring lanes access neighbouring addresses: order the tile's dimensions as memory has them, "
             "transpose through shared memory, or store the tensor the other way round"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -141,7 +124,7 @@ def widen_accesses(case: Case) -> Iterator[Finding]:
     """
     known = _known_global(case)
     rows = _worst(known[_repeats(known)])
-    spans = case.spans[case.spans["name"].isin(rows["name"])]
+    spans = _executions(case, rows)
     if spans.empty:
         return
     over = _per_cta(case, rows, rows["lines"] - rows["touched"] / SECTORS_PER_LINE)
@@ -174,7 +157,6 @@ def widen_accesses(case: Case) -> Iterator[Finding]:
             "let the compiler see that it may take wide vectors: sizes and strides that are multiples of 16 (Triton "
             "compiles for those apart), padded rows, tl.multiple_of and tl.max_contiguous on what it cannot know"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -193,6 +175,35 @@ def _repeats(rows: pd.DataFrame) -> pd.Series:
 
 def _worst(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["degree"] >= LEAST_DEGREE]
+
+
+def _executions(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
+    """The spans of the regions that these accesses are in."""
+    return case.spans[case.spans["name"].isin(rows["name"])]
+
+
+def _prediction(row: pd.Series, unit: str) -> tuple[Figure, ...]:
+    return (
+        Figure("predicted_degree", float(row["degree"]), "count"),
+        Figure(f"predicted_{unit}", float(row["cost"]), "count"),
+        Figure(f"ideal_{unit}", float(row["ideal"]), "count"),
+    )
+
+
+def _sectors_around(case: Case, spans: pd.DataFrame, known: pd.DataFrame) -> tuple[float, float]:
+    """Sectors that all known accesses move in the iterations or kernels around `spans`, and what they would at best."""
+    parents = spans["parent"].unique()
+    around = case.spans[case.spans["parent"].isin(parents[parents >= 0]) & case.spans["name"].isin(known["name"])]
+    of = known.drop_duplicates("name").set_index("name")
+    cost, ideal = (float(around["name"].map(of[column]).astype(float).sum()) for column in ("cost", "ideal"))
+    return cost, ideal
+
+
+def _share_with_waits(case: Case, spans: pd.DataFrame) -> float:
+    """Share of the warps' time in `spans`, and by itself in what is around loads: there values are waited for."""
+    around = spans[spans["kind"] == "load"]["parent"].unique()
+    waiting = self_cycles(case.spans)[around[around >= 0]].sum()
+    return float(spans["duration_cycles"].sum() + waiting) / case.warp_cycles
 
 
 def _lost(case: Case, rows: pd.DataFrame, over: pd.Series) -> float:

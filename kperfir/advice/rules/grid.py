@@ -16,8 +16,13 @@ FULL = 0.9
 LEAST_SPREAD = 0.1
 LEAST_TAIL = 0.05
 LEAST_ENDS = 0.15
+LEAST_WAIT = 0.15
 LEAST_TRIPS = 4
-_COMPARE = "kperfir compare before.kpf after.kpf"
+# By what limits the CTAs on an SM.
+_REMEDIES = {
+    "registers": "need fewer registers: smaller tiles, more warps for the same tile, or maxnreg",
+    "shared memory": "need less shared memory: fewer stages, or smaller tiles",
+}
 
 
 def fill_device(case: Case) -> Iterator[Finding]:
@@ -47,7 +52,6 @@ def fill_device(case: Case) -> Iterator[Finding]:
         bound=case.speedup(1 - 1 / parts),
         basis=f"loops divided by {parts}; bound: everything is",
         change=Change(f"split the work among more CTAs: smaller tiles, or split-K in up to {parts} parts"),
-        verify=_COMPARE,
     )
 
 
@@ -80,10 +84,8 @@ def last_wave(case: Case) -> Iterator[Finding]:
         basis=f"tiles of 1/{parts} the size need {after:g} waves' time instead of {count}; at least {full:.2f}",
         change=Change(
             f"choose tiles so that the waves are full (1/{parts} of the size), or a persistent grid of one CTA per "
-            "place "
-            "that shares the last tiles (stream-K)"
+            "place that shares the last tiles (stream-K)"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -118,10 +120,9 @@ def balance_sms(case: Case) -> Iterator[Finding]:
         bound=case.speedup(row["tail_share"]),
         basis="expected: a tail of half a mean CTA per SM's share is left; bound: none",
         change=Change(
-            "start the longest CTAs first, split them, or use a persistent grid that fetches its next tile from a "
-            "counter"
+            "start the longest CTAs first, split them, or use a persistent grid that fetches its next tile "
+            "from a counter"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -151,7 +152,6 @@ def shorten_ends(case: Case) -> Iterator[Finding]:
             "use a persistent grid (tl.range over tiles, flatten=True) so that the stores of a tile run behind the "
             "loads of the next, or give each CTA more work"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -163,18 +163,15 @@ def raise_occupancy(case: Case) -> Iterator[Finding]:
     X(r + 1) / X(r), bound min((r + 1) / r, 1 / (X(r) * D)). Where shared memory holds the tiles of a pipeline, what is
     taken from it makes the waits longer: nothing is said.
     """
-    row = case.waves
     held, limiter = int(case.launch_facts.get("ctas_per_sm") or 0), str(case.launch_facts.get("occupancy_limiter", ""))
-    if limiter not in ("registers", "shared memory") or not held or not row["waves"] > held / (held + 1):
-        return
-    if limiter == "shared memory" and (case.pipelines["slots"] > 1).any():
+    if limiter not in _REMEDIES or not held or not case.waves["waves"] > held / (held + 1):
         return
     wait = _wait_share(case)
+    if wait < LEAST_WAIT or (limiter == "shared memory" and (case.pipelines["slots"] > 1).any()):
+        return
     demand = max(1 - wait, 1e-3)
     now, after = _throughput(held, demand), _throughput(held + 1, demand)
     limit = min((held + 1) / held, 1 / (now * demand))
-    if wait < LEAST_ENDS:
-        return
     yield Finding(
         rule="raise-occupancy",
         kernel=case.kernel,
@@ -184,19 +181,13 @@ def raise_occupancy(case: Case) -> Iterator[Finding]:
             Figure("wait_share", wait, "share"),
             Figure("ctas_per_sm", held, "count"),
             Figure("shared_bytes", case.facts.get("shared_bytes", 0), "bytes"),
-            Figure("waves", row["waves"], "count"),
+            Figure("waves", case.waves["waves"], "count"),
         ),
         speedup=case.speedup(1 - now / after),
         bound=case.speedup(1 - 1 / limit),
         basis=f"throughput of an SM with {held + 1} CTAs instead of {held} (mean-value analysis); bound: none waits "
         "for another",
-        change=Change(
-            "need less shared memory: fewer stages, or smaller tiles, until one CTA more fits"
-            if limiter == "shared memory"
-            else "need fewer registers: smaller tiles, more warps for the same tile, or maxnreg, until one CTA more "
-            "fits"
-        ),
-        verify=_COMPARE,
+        change=Change(f"{_REMEDIES[limiter]}, until one CTA more fits"),
     )
 
 

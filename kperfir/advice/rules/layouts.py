@@ -25,12 +25,11 @@ def convert_layout(case: Case) -> Iterator[Finding]:
     share = rows["duration_cycles"].sum() / case.warp_cycles if len(rows) else 0.0
     if share < LEAST_SHARE:
         return
-    places = case.places(rows)
     yield Finding(
         rule="convert-layout",
         kernel=case.kernel,
         title=f"{share:.0%} of the time goes into layout conversions inside loops",
-        places=places,
+        places=case.places(rows),
         figures=(Figure("convert_share", share, "share"), Figure("conversions", len(rows), "count")),
         speedup=case.speedup(share),
         bound=case.speedup(share),
@@ -39,5 +38,4 @@ def convert_layout(case: Case) -> Iterator[Finding]:
             "keep one layout in the loop: feed the dot from the layout that the value is made in (Gluon: choose it; "
             "Triton: move what makes the value, such as a cast or transpose, out of the loop or to the load)"
         ),
-        verify="kperfir compare before.kpf after.kpf",
     )

@@ -46,12 +46,11 @@ def deepen_pipeline(case: Case) -> Iterator[Finding]:
         if wanted <= depth:
             continue
         after = max(work, trip / wanted)
-        settings = _depth_settings(case, view, depth, wanted)
+        tiles = f"{depth} tile{'s' * (depth > 1)} under way"
         yield Finding(
             rule="deepen-pipeline",
             kernel=case.kernel,
-            title=f"{view.name} waits for its copies: {depth} tile{'s' * (depth > 1)} under way, {wanted} hide the "
-            "loads",
+            title=f"{view.name} waits for its copies: {tiles}, {wanted} hide the loads",
             places=case.places(view.kinds("async_wait", "mbarrier_wait")),
             figures=(
                 Figure("iteration_cycles", row["seen_cycles"], "cycles"),
@@ -64,10 +63,9 @@ def deepen_pipeline(case: Case) -> Iterator[Finding]:
             ),
             speedup=_expected(case, view, row["seen_cycles"] - after),
             bound=case.speedup(_saved(case, view, row["seen_cycles"] - work)),
-            basis=f"an iteration takes max(comp, (load + comp) / slots) = {after:,.0f} cycles with {wanted}; at least "
-            "comp",
-            change=Change(_depth_words(settings, depth, wanted), settings),
-            verify=_whatif(settings),
+            basis=f"an iteration takes max(comp, (load + comp) / slots) = {after:,.0f} cycles with {wanted}; "
+            "at least comp",
+            change=_deeper(_depth_settings(case, view, depth, wanted), depth, wanted),
         )
 
 
@@ -91,8 +89,6 @@ def pipeline_loop(case: Case) -> Iterator[Finding]:
         after = max(work, (load + work) / 2)
         if _saved(case, view, view.iteration_cycles - after) < LEAST_SHARE:
             continue
-        pipelined = (case.facts.get("num_stages") or 1) > 1
-        settings: dict[str, Any] = {} if pipelined else {"num_stages": 3}
         yield Finding(
             rule="pipeline-loop",
             kernel=case.kernel,
@@ -107,15 +103,7 @@ def pipeline_loop(case: Case) -> Iterator[Finding]:
             speedup=_expected(case, view, view.iteration_cycles - after),
             bound=case.speedup(_saved(case, view, stalls)),
             basis=f"an iteration takes max(comp, (load + comp) / 2) = {after:,.0f} cycles; bound: no stall at all",
-            change=Change(
-                "the compiler did not pipeline the loop though num_stages asks for it: make the loads' addresses "
-                "simple "
-                "(no dependence on loaded values) and their types wide enough for asynchronous copies"
-                if pipelined
-                else "set num_stages=3, so that loads are asynchronous and two tiles are under way",
-                settings,
-            ),
-            verify=_whatif(settings),
+            change=_begin_pipeline(case),
         )
 
 
@@ -155,10 +143,8 @@ def split_barrier(case: Case) -> Iterator[Finding]:
             basis=f"an iteration takes max(comp, (load + product) / slots) = {after:,.0f} cycles; at least comp",
             change=Change(
                 "give each operand its own full and empty barrier, and arrive at an operand's empty barrier right "
-                "after "
-                "the product that read it: the producer loads it again while the rest of the iteration runs"
+                "after the product that read it: the producer loads it again while the rest of the iteration runs"
             ),
-            verify="kperfir compare before.kpf after.kpf",
         )
 
 
@@ -191,10 +177,8 @@ def specialise_warps(case: Case) -> Iterator[Finding]:
             "asynchronous products; bound: the issues and the waits for them",
             change=Change(
                 "specialise warps: tl.range(..., warp_specialize=True) with tensor descriptors, or a producer "
-                "partition in "
-                "Gluon, so that one warp issues the copies"
+                "partition in Gluon, so that one warp issues the copies"
             ),
-            verify="kperfir compare before.kpf after.kpf",
         )
 
 
@@ -218,6 +202,15 @@ def _room(case: Case, depth: int) -> int:
     return limit * depth // used if limit and used else depth + MOST_STAGES
 
 
+def _begin_pipeline(case: Case) -> Change:
+    if (case.facts.get("num_stages") or 1) > 1:
+        return Change(
+            "the compiler did not pipeline the loop though num_stages asks for it: make the loads' addresses simple "
+            "(no dependence on loaded values) and their types wide enough for asynchronous copies"
+        )
+    return Change("set num_stages=3, so that loads are asynchronous and two tiles are under way", {"num_stages": 3})
+
+
 def _depth_settings(case: Case, view: LoopView, depth: int, wanted: int) -> dict[str, Any]:
     """The option or constexpr that says how many tiles are under way."""
     copies = case.flows[case.flows["to_span"].isin(view.inside.index) & case.flows["kind"].isin(["async_copy", "tma"])]
@@ -228,19 +221,12 @@ def _depth_settings(case: Case, view: LoopView, depth: int, wanted: int) -> dict
     return {name: wanted} if name else {}
 
 
-def _depth_words(settings: dict[str, Any], depth: int, wanted: int) -> str:
+def _deeper(settings: dict[str, Any], depth: int, wanted: int) -> Change:
+    tiles = f"{wanted} tiles under way instead of {depth}"
     if settings:
         words = ", ".join(f"{name}={value}" for name, value in settings.items())
-        return f"set {words}: {wanted} tiles under way instead of {depth}, if shared memory has room for them"
-    return (
-        f"keep {wanted} tiles under way instead of {depth}: more stages or buffers, if shared memory has room for them"
-    )
-
-
-def _whatif(settings: dict[str, Any]) -> str:
-    if not settings:
-        return "kperfir compare before.kpf after.kpf"
-    return "kperfir whatif " + " ".join(f"--set {name}={value}" for name, value in settings.items()) + " SCRIPT"
+        return Change(f"set {words}: {tiles}, if shared memory has room for them", settings)
+    return Change(f"keep {tiles}: more stages or buffers, if shared memory has room for them")
 
 
 def _architecture(case: Case) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,7 +30,6 @@ ATOMIC_CYCLES = 400
 # Start of a launch, and copying its records to memory.
 END_CYCLES = 1500
 PRODUCTS = ("dot", "wgmma", "tcgen05")
-_COMPARE = "kperfir compare before.kpf after.kpf"
 _STEPS = ("BK", "BLOCK_K", "BLOCK_SIZE_K", "BLOCK_N", "BLOCK", "BLOCK_SIZE")
 
 
@@ -63,11 +62,9 @@ def balance_warps(case: Case) -> Iterator[Finding]:
         bound=case.speedup(most),
         basis="expected: the warps of all sub-cores are there at the mean time; bound: at the time of the first",
         change=Change(
-            "divide the work evenly among warps (a layout that spreads rows, no branch on the warp or on masked "
-            "rows), or "
-            "move the barrier to where the early warps have something left to do"
+            "divide the work evenly among warps (a layout that spreads rows, no branch on the warp or on masked rows), "
+            "or move the barrier to where the early warps have something left to do"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -89,10 +86,9 @@ def fewer_barriers(case: Case) -> Iterator[Finding]:
         bound=case.speedup(share),
         basis="expected: half of the barriers go; bound: all",
         change=Change(
-            "use two buffers in turn so that one barrier per iteration is enough, or let warps work on data of their "
-            "own"
+            "use two buffers in turn so that one barrier per iteration is enough, or let warps work on data of "
+            "their own"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -112,7 +108,6 @@ def bigger_step(case: Case) -> Iterator[Finding]:
         if fixed < LEAST_FIXED * view.iteration_cycles:
             continue
         share = view.trips / case.cta_cycles
-        settings = _twice(case)
         yield Finding(
             rule="bigger-step",
             kernel=case.kernel,
@@ -126,12 +121,7 @@ def bigger_step(case: Case) -> Iterator[Finding]:
             speedup=case.speedup(fixed / 2 * share),
             bound=case.speedup((view.iteration_cycles - view.cycles(*PRODUCTS)) / 2 * share),
             basis="expected: half as many iterations, so half of that; bound: half of all but the products",
-            change=Change(
-                "take steps of twice the size" + "".join(f": {k}={v}" for k, v in settings.items()), settings
-            ),
-            verify="kperfir whatif " + " ".join(f"--set {k}={v}" for k, v in settings.items()) + " SCRIPT"
-            if settings
-            else _COMPARE,
+            change=_bigger(case),
         )
 
 
@@ -139,18 +129,16 @@ def reduce_after_loop(case: Case) -> Iterator[Finding]:
     """Reductions across threads in each iteration of a loop that loads and has no products: one after it may be enough.
 
     Where nothing is loaded, a value goes round that the reductions change, and each is needed. A reduction of what the
-    iteration has loaded waits for it too, and that stays: it counts as `REDUCE_CYCLES` at most,
-    or `WARP_REDUCE_CYCLES` in a CTA of one warp.
-    Expected: all but one of n go; bound: all, with what they wait for.
+    iteration has loaded waits for it too, and that stays: it counts as `REDUCE_CYCLES` at most, or `WARP_REDUCE_CYCLES`
+    in a CTA of one warp. Expected: all but one of n go; bound: all, with what they wait for.
     """
     for view in case.loops:
         reductions = view.kinds("reduce")
-        durations = reductions["duration_cycles"]
         per_trip = view.trips / case.cta_cycles / len(view.rows)
         if view.kinds("load", "async_copy", "local_load").empty or not view.kinds(*PRODUCTS).empty:
             continue
-        durations = durations.clip(upper=WARP_REDUCE_CYCLES if case.facts.get("num_warps") == 1 else REDUCE_CYCLES)
-        share = float(durations.sum()) * per_trip
+        most = WARP_REDUCE_CYCLES if case.facts.get("num_warps") == 1 else REDUCE_CYCLES
+        share = float(reductions["duration_cycles"].clip(upper=most).sum()) * per_trip
         if share < LEAST_SHARE or view.trips < 2:
             continue
         yield Finding(
@@ -170,7 +158,6 @@ def reduce_after_loop(case: Case) -> Iterator[Finding]:
                 "if no iteration needs what the one before has reduced: accumulate a tile element by element in the "
                 "loop, and reduce it once after the loop"
             ),
-            verify=_COMPARE,
         )
 
 
@@ -178,8 +165,8 @@ def spread_atomics(case: Case) -> Iterator[Finding]:
     """Atomics that take longer than they do undisturbed: lanes and CTAs meet at the same addresses.
 
     Undisturbed is the least that was seen, or `ATOMIC_CYCLES` if that is less: where all queue, the fastest does too.
-    Expected: all take that; bound: they take nothing. What a launch takes beyond its CTAs and `END_CYCLES`
-    is the queue too: both save that. Where CTAs did not record, that part is not known, and none.
+    Expected: all take that; bound: they take nothing. What a launch takes beyond its CTAs and `END_CYCLES` is the queue
+    too: both save that. Where CTAs did not record, that part is not known, and none.
     """
     rows = case.spans[case.spans["kind"] == "atomic"]
     share = float(rows["duration_cycles"].sum()) / case.warp_cycles if len(rows) else 0.0
@@ -208,7 +195,6 @@ def spread_atomics(case: Case) -> Iterator[Finding]:
             "reduce in the CTA first and do one atomic per CTA, or spread the targets (a copy per SM, summed "
             "afterwards)"
         ),
-        verify=_COMPARE,
     )
 
 
@@ -249,7 +235,6 @@ def overlap_products(case: Case) -> Iterator[Finding]:
                 "keep a product under way while other work runs: two groups of consumer warps that take turns, or an "
                 "asynchronous wgmma whose wait comes after the softmax of the tile before"
             ),
-            verify=_COMPARE,
         )
 
 
@@ -272,7 +257,9 @@ def _meetings(spans: pd.DataFrame) -> pd.DataFrame:
     return table[table["units"] > 1].reset_index(drop=True)
 
 
-def _twice(case: Case) -> dict[str, Any]:
+def _bigger(case: Case) -> Change:
     constants = case.facts.get("constants", {})
     name = next((name for name in _STEPS if isinstance(constants.get(name), int)), "")
-    return {name: 2 * constants[name]} if name else {}
+    if not name:
+        return Change("take steps of twice the size")
+    return Change(f"take steps of twice the size: {name}={2 * constants[name]}", {name: 2 * constants[name]})

@@ -20,7 +20,7 @@ def finding(rule: str = "r", kernel: str = "k", speedup: float = 1.5, bound: flo
     place = Place("load k.py:4", "load", "/src/k.py", 4, 0.25)
     figures = (Figure("wait_share", 0.25, "share"),)
     change = Change("raise num_stages", {"num_stages": 4})
-    return Finding(rule, kernel, "loads are late", (place,), figures, speedup, bound, "formula", change, "whatif")
+    return Finding(rule, kernel, "loads are late", (place,), figures, speedup, bound, "formula", change)
 
 
 def test_finding_as_json_has_its_fields_in_order() -> None:
@@ -29,6 +29,12 @@ def test_finding_as_json_has_its_fields_in_order() -> None:
     assert data["places"] == [{"region": "load k.py:4", "kind": "load", "file": "/src/k.py", "line": 4, "share": 0.25}]
     assert data["figures"] == [{"name": "wait_share", "value": 0.25, "unit": "share"}]
     assert data["change"] == {"what": "raise num_stages", "settings": {"num_stages": 4}}
+    assert data["verify"] == "kperfir whatif --set num_stages=4 SCRIPT"
+
+
+def test_change_of_the_source_is_verified_by_comparing_captures() -> None:
+    found = dataclasses.replace(finding(), change=Change("swizzle"))
+    assert found.to_dict()["verify"] == found.verify == "kperfir compare before.kpf after.kpf"
 
 
 def test_numbers_of_numpy_are_plain_in_json() -> None:

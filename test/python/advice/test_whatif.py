@@ -46,7 +46,7 @@ def capture(path: Path, cycles: int, facts: dict[str, Any]) -> Timeline:
 
 
 def finding(rule: str, speedup: float, settings: dict[str, Any]) -> Finding:
-    return Finding(rule, "matmul_kernel", "", (), (), speedup, 2.0, "", Change("", settings), "")
+    return Finding(rule, "matmul_kernel", "", (), (), speedup, 2.0, "", Change("", settings))
 
 
 def test_outcome_sets_achieved_against_expected(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def _with_file(plan: Plan, file: Path | str) -> Plan:
 
 def _hostile_finding(case: Case) -> list[Finding]:
     place = Place(HOSTILE, "dot", "/nowhere", 1, 0.5)
-    figures, change = (Figure(HOSTILE, 1.0, "cycles"),), Change(HOSTILE)
-    return [Finding("x", case.kernel, f"Fault: {HOSTILE}", (place,), figures, 2.0, 3.0, HOSTILE, change, HOSTILE)]
+    figures, change = (Figure(HOSTILE, 1.0, "cycles"),), Change(HOSTILE, {HOSTILE: 1})
+    return [Finding("x", case.kernel, f"Fault: {HOSTILE}", (place,), figures, 2.0, 3.0, HOSTILE, change)]
 
 
 def test_names_and_source_of_others_are_text(open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,7 @@ def a_finding(number: int = 0, words: str = "") -> Finding:
         speedup=1.5 + number / 100,
         bound=float("inf"),
         basis="1 / (1 - share)",
-        change=Change(f"Change {number} {words}", {"num_stages": 4}),
-        verify=f"Verify {number} {words}",
+        change=Change(f"Change {number} {words}", {"num_stages": 4, f"BK{words}": number}),
     )
 
 
@@ -134,7 +133,8 @@ def test_digest_says_all_that_is_asked_of_it(tmp_path: Path, capsys: pytest.Capt
     assert text.index("Fault 1") < text.index("Fault 0")
     for part in (
         "gain: 1.51x expected", "dot kernel.py:24 (kernel.py:24) 25.0%", "share 25.0%, cycles 1,234 cycles, x unknown",
-        "change: Change 1", "verify: Verify 1", "matmul_kernel: 1 launch,", "simulated",
+        "change: Change 1", "verify: kperfir whatif --set num_stages=4 --set BK=1 SCRIPT",
+        "matmul_kernel: 1 launch,", "simulated",
     ):  # fmt: skip
         assert part in text
     assert len(text.encode()) <= MOST_BYTES
