@@ -3,10 +3,11 @@
 #
 #   benchmarks/gpu/run.sh                 makes the kit (about two minutes)
 #   benchmarks/gpu/run.sh build/gpu-kit   runs it (Python, NumPy and the CUDA driver; less than two minutes)
-#   kperfir bundle collect build/gpu-kit  the .kpf file, where kperfir is
+#   kperfir bundle answer build/gpu-kit   answers from what came back, where kperfir is
 #
-# The table answers: are results equal, does a warp-specialised kernel end, what does recording cost. The .kpf file
-# answers: what a timeline looks like, how well clocks fit the global timer. docs/gpu-findings.md keeps the answers.
+# Answers: are results equal, does a warp-specialised kernel end, are buffers where the decoder looks for them, what do
+# records and recording cost, how do clocks fit the global timer, and how near are the simulated times of regions.
+# docs/gpu-findings.md keeps them.
 set -eu
 cd "$(dirname "$0")/../.."
 if [ $# -eq 0 ]; then

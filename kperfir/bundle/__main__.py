@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--index", type=int, default=0, help="number of the GPU")
     parser.add_argument("--repeat", type=int, default=20, help="timed launches per variant")
     parser.add_argument("--seconds", type=float, default=60.0, help="time limit of a launch with all its variants")
+    parser.add_argument("--results", default=RESULTS, help="folder inside it to write to")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)  # One launch, in this process.
     return parser
 
@@ -74,7 +75,7 @@ def open_device(name: str, index: int) -> BundleDevice:
 
 
 def _run_one(options: argparse.Namespace, bundle: Bundle) -> int:
-    out = options.folder / RESULTS
+    out = options.folder / options.results
     rows: list[Row] = []
     device = open_device(options.device, options.index)
     for row in run_launch(options.folder, bundle, options.only, device, out, repeat=options.repeat):
@@ -85,7 +86,7 @@ def _run_one(options: argparse.Namespace, bundle: Bundle) -> int:
 
 
 def _run_all(options: argparse.Namespace, bundle: Bundle) -> int:
-    out = options.folder / RESULTS
+    out = options.folder / options.results
     out.mkdir(exist_ok=True)
     for old in out.glob("*.profile"):
         old.unlink()
@@ -111,17 +112,18 @@ def _run_all(options: argparse.Namespace, bundle: Bundle) -> int:
     print(describe(about, rows))
     print(f"written: {out / RESULTS_FILE}", file=sys.stderr)
     if any(row["profile"] for row in rows):
-        print(_collect(options.folder), file=sys.stderr)
+        print(_collect(options.folder, options.results), file=sys.stderr)
     return int(any(row["status"] != OK for row in rows))
 
 
 def _isolated(options: argparse.Namespace, bundle: Bundle, number: int, arch: int) -> list[dict[str, Any]]:
     """Run a launch in a process of its own; variants it did not come to are rows that failed."""
-    found = options.folder / RESULTS / _ROWS_FILE
+    found = options.folder / options.results / _ROWS_FILE
     found.unlink(missing_ok=True)
     # Of a zip application argv[0] is the file; else this is a module of an installed package.
     program = [sys.argv[0]] if sys.argv[0].endswith(".pyz") else ["-P", "-m", "kperfir.bundle"]
     settings = ["--device", options.device, "--index", str(options.index), "--repeat", str(options.repeat)]
+    settings += ["--results", options.results]
     command = [sys.executable, *program, str(options.folder), *settings, "--only", str(number)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.seconds)
@@ -137,13 +139,13 @@ def _isolated(options: argparse.Namespace, bundle: Bundle, number: int, arch: in
     return rows
 
 
-def _collect(folder: Path) -> str:
+def _collect(folder: Path, results: str) -> str:
     """Make the .kpf file if this is more than the runner alone; say what is next."""
     try:
         from kperfir.bundle.collect import collect
     except ImportError:
         return f"next, where kperfir is installed: kperfir bundle collect {folder}"
-    return f"next: kperfir report {collect(folder)}"
+    return f"next: kperfir report {collect(folder, results)}"
 
 
 def _add_ratios(rows: list[dict[str, Any]]) -> None:

@@ -24,25 +24,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def collect(folder: Path) -> Path:
+def collect(folder: Path, results: str = RESULTS) -> Path:
     """Write what was recorded in the last run of the bundle in `folder` to a .kpf file, and return its path.
+
+    Args:
+        folder: Of the bundle.
+        results: Name of the folder inside it that the run has written.
 
     Raises:
         BundleError: ``no-results`` if it was not run, or if no variant with records came through.
         CaptureError: If a buffer does not fit its kernel.
     """
     bundle = read_bundle(folder)
-    results = folder / RESULTS
+    written = folder / results
     try:
-        found = json.loads((results / RESULTS_FILE).read_text(encoding="utf-8"))
+        found = json.loads((written / RESULTS_FILE).read_text(encoding="utf-8"))
     except OSError as error:
-        raise _no_results(folder, f"{RESULTS}/{RESULTS_FILE}: {error.strerror}") from None
+        raise _no_results(folder, f"{results}/{RESULTS_FILE}: {error.strerror}") from None
     rows = [row for row in found["rows"] if row["profile"]]
     if not rows:
         failed = [row for row in found["rows"] if row["status"] != OK]
         raise _no_results(folder, failed[0]["error"] if failed else "no variant with records")
     device = found["device"]
-    path = results / (re.sub(r"[^A-Za-z0-9]+", "-", device.get("chip") or device["name"]).strip("-").lower() + ".kpf")
+    path = written / (re.sub(r"[^A-Za-z0-9]+", "-", device.get("chip") or device["name"]).strip("-").lower() + ".kpf")
     with CaptureWriter(path, _process(found)) as writer:
         for row in rows:
             launch = bundle.launches[row["launch"]]
@@ -50,7 +54,7 @@ def collect(folder: Path) -> Path:
             x, y, z = launch.grid
             grid = (x * variant.cluster, y, z)
             kernel = Kernel(variant.entry, variant.layout, variant.facts)
-            data = without_padding(kernel, math.prod(grid), np.fromfile(results / row["profile"], np.uint8))
+            data = without_padding(kernel, math.prod(grid), np.fromfile(written / row["profile"], np.uint8))
             facts = {key: value for key, value in row["facts"].items() if key != "cycles"}
             writer.add_launch(
                 writer.add_kernel(variant.layout, variant.facts),

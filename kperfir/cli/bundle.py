@@ -63,6 +63,21 @@ def collect(folder: Path) -> int:
     return 0
 
 
+@command.command("answer")
+@click.argument("folder", type=click.Path(path_type=Path))
+def answer(folder: Path) -> int:
+    """Say what the last run of the bundle in FOLDER shows, next to what the SIMT device predicts.
+
+    Results, ends, slowdown, what a record costs, how clocks fit, and measured over predicted times of regions, as
+    Markdown. The first time it runs the bundle on the simulated device (FOLDER/predicted).
+    """
+    from kperfir.bundle.answers import answer as find_answers
+    from kperfir.bundle.answers import describe
+
+    click.echo(describe(find_answers(folder)), nl=False)
+    return 0
+
+
 def _targets(text: str) -> tuple[int, ...]:
     from kperfir.errors import UsageError
 

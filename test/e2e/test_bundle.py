@@ -10,9 +10,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import kperfir
 from conftest import RunPython
+from kperfir.bundle.answers import answer, describe
 from kperfir.bundle.manifest import read_bundle
+from support.small_chip import write_small_chip
 
 SCRIPT = """
 import sys
@@ -171,3 +175,49 @@ def test_kernel_that_a_target_lacks_is_listed_with_the_reason(run_python: RunPyt
     assert "not for sm_80 plain: " in done.stdout
     (kernel,) = read_bundle(tmp_path / "kit").kernels
     assert {(one.arch, one.kind) for one in kernel.missing} == {(80, "plain"), (80, "kperf")}
+
+
+def test_answers_set_what_was_measured_against_what_is_predicted(run_python: RunPython, tmp_path: Path) -> None:
+    assert create(run_python, tmp_path, ["softmax_fp32", "matmul_fp16"], "--targets", "sm_80").returncode == 0
+    kit = tmp_path / "kit"
+    early = run_python(*KPERFIR, "bundle", "answer", kit)
+    assert early.returncode == 1
+    assert "no-results" in early.stderr
+    # In the place of a GPU, a chip whose memory is slower than that of the model that predicts.
+    slow = write_small_chip(tmp_path, dram_latency=2000)
+    run = (*KPERFIR, "bundle", "run", kit, "--device", "simt", "--repeat", "1")
+    assert run_python(*run, TRITON_KPERF_SIMT_CHIP=slow).returncode == 0
+    answers = answer(kit)
+    assert answers.prediction == "a100"
+    assert not answers.device["chip"].startswith("a100")
+    for one in answers.launches:
+        assert set(one.statuses.values()) == {"ok"}
+        assert (one.bits_differ, one.decoded) == (0, "yes")
+        assert one.slowdown["kperf"] > 1
+        assert one.megahertz == pytest.approx(1410, rel=0.01)
+        assert one.record_cycles is not None
+        assert 0 < one.record_cycles < 100
+        assert one.ratio is not None
+        assert one.regions >= 5
+        assert one.ratio[2] > 1.5, "what waits for memory takes longer than predicted"
+        assert one.ratio[0] < 1.1, "what does not takes as long"
+    text = describe(answers)
+    assert "2 of 2 launches are as expected" in text
+    assert "timing model of a100" in text
+    assert text.count("\n| ") == 4
+    # The same chip as the one that predicts.
+    assert run_python(*run, TRITON_KPERF_SIMT_CHIP="a100").returncode == 0
+    assert [one.ratio for one in answer(kit).launches] == [(1.0, 1.0, 1.0)] * 2
+
+
+def test_answers_say_of_a_buffer_that_it_cannot_be_decoded(run_python: RunPython, tmp_path: Path) -> None:
+    assert create(run_python, tmp_path, ["vadd_fp32"], "--targets", "sm_80").returncode == 0
+    kit = tmp_path / "kit"
+    assert run_python(*KPERFIR, "bundle", "run", kit, "--device", "simt", "--repeat", "1").returncode == 0
+    (profile,) = (kit / "results").glob("*.profile")
+    buffer = bytearray(profile.read_bytes())
+    buffer[64:68] = b"\x08\0\0\0"  # The first segment ends in the middle of a frame.
+    profile.write_bytes(buffer)
+    (one,) = answer(kit).launches
+    assert "profile buffer" in one.decoded
+    assert one.ratio is None
