@@ -150,7 +150,8 @@ SimtResult launch(Device &device, const Module &module,
                   uint32_t registers, std::array<uint32_t, 3> cluster, bool log,
                   std::optional<nb::bytes> free,
                   std::optional<uint32_t> residentRegisters,
-                  std::optional<uint32_t> residentSharedBytes) {
+                  std::optional<uint32_t> residentSharedBytes,
+                  const nb::object &service, uint64_t serviceCycles) {
   simt::LaunchRequest request;
   request.grid = grid;
   if (nb::isinstance<nb::int_>(blockThreads))
@@ -172,6 +173,12 @@ SimtResult launch(Device &device, const Module &module,
     nb::gil_scoped_acquire acquire;
     return PyErr_CheckSignals() != 0;
   };
+  if (!service.is_none())
+    request.service = {[&service] {
+                         nb::gil_scoped_acquire acquire;
+                         service();
+                       },
+                       serviceCycles};
   SimtResult result;
   try {
     nb::gil_scoped_release release;
@@ -293,7 +300,8 @@ void bindSimt(nb::module_ &module) {
            "shared_bytes"_a, "params"_a, "registers"_a = 0,
            "cluster"_a = std::array<uint32_t, 3>{1, 1, 1}, "log"_a = false,
            "free"_a = nb::none(), "resident_registers"_a = nb::none(),
-           "resident_shared_bytes"_a = nb::none())
+           "resident_shared_bytes"_a = nb::none(), "service"_a = nb::none(),
+           "service_cycles"_a = 0)
       .def_prop_ro("cycle", [](const Device &self) { return self.cycle(); })
       .def_prop_ro("chip_name",
                    [](const Device &self) { return self.chip().name; })

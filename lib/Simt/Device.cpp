@@ -267,6 +267,7 @@ LaunchResult Device::launch(const std::shared_ptr<const Program> &program,
   options.instructionLimit = settings.instructionLimit;
   options.detailedWaves = settings.timing ? settings.detailedWaves : 0;
   options.interrupt = request.interrupt;
+  options.service = request.service;
   RunResult run =
       runMachine(launch, system, memoryOfLaunches, result.occupancy, options);
 

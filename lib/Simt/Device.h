@@ -66,6 +66,8 @@ struct LaunchRequest {
   std::optional<uint32_t> residentRegisters, residentSharedBytes;
   /// Called every few milliseconds; true ends the launch with Interrupted.
   std::function<bool()> interrupt;
+  /// May change memory that the kernel uses.
+  HostService service;
 };
 
 struct LaunchResult {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kperfir._native import simt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
 
@@ -86,6 +86,8 @@ class Shape:
     log: bool = False
     free: bytes | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
+    service: Callable[[], object] | None = None
+    service_cycles: int = 0
 
 
 CHIP_OF = {"sm_80": "a100", "sm_90a": "h100"}
@@ -124,7 +126,8 @@ def launch(
         return on.launch(
             module, grid=form.grid, block_threads=form.threads, shared_bytes=form.shared,
             params=[array.ctypes.data.to_bytes(8, "little") for array in arrays], registers=form.registers,
-            log=form.log, free=form.free, cluster=form.cluster,
+            log=form.log, free=form.free, cluster=form.cluster, service=form.service,
+            service_cycles=form.service_cycles,
         )  # fmt: skip
     finally:
         for address in mapped:

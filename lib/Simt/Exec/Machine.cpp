@@ -48,11 +48,14 @@ public:
           sm->checkDeadlock();
         throw Error(ErrorKind::Deadlock, "no warp can go on");
       }
+      uint64_t previous = end;
       if (begin != kNever)
         end = begin + step;
       runSms(end, begin != kNever, untimedRun);
       exchange.run(sms, end);
       finishExchange(end);
+      // Where time stands still, those without time take a step all the same.
+      callService(begin == kNever ? step : end - previous);
       dispatcher.replaceFinished(end);
       if (uint64_t count = dispatcher.wantedUntimedSms())
         addMoreUntimedSms(count);
@@ -161,6 +164,16 @@ private:
       sm->releaseFinished();
   }
 
+  void callService(uint64_t passed) {
+    if (!options.service.call)
+      return;
+    sinceService += passed;
+    if (sinceService < options.service.cycles)
+      return;
+    sinceService = 0;
+    options.service.call();
+  }
+
   void checkLimits() {
     uint64_t executed = 0;
     for (const std::unique_ptr<Sm> &sm : sms)
@@ -222,6 +235,7 @@ private:
   std::vector<std::unique_ptr<WarpStorage>> storages;
   std::vector<std::unique_ptr<Sm>> sms; // the chip's, then those without time
   Dispatcher dispatcher;
+  uint64_t sinceService = 0; // cycles
   std::chrono::steady_clock::time_point lastInterrupt =
       std::chrono::steady_clock::now();
 };

@@ -38,6 +38,15 @@ struct RunResult {
   std::vector<std::string> printed;
 };
 
+/// What the host does while a kernel runs, such as to empty a buffer that the
+/// kernel fills. Called between two exchanges, once `cycles` or more have
+/// passed since the last time: when, and what it sees of memory, depends on
+/// simulated time alone. An exception ends the run.
+struct HostService {
+  std::function<void()> call;
+  uint64_t cycles = 0;
+};
+
 struct RunOptions {
   uint64_t startCycle = 0;
   unsigned threads = 1;
@@ -45,6 +54,7 @@ struct RunOptions {
   unsigned detailedWaves = 0; // see Sampling.h
   /// Called every few milliseconds; true ends the run (Interrupted is thrown).
   std::function<bool()> interrupt;
+  HostService service;
 };
 
 /// The caller's `interrupt` asked to end.
