@@ -47,7 +47,7 @@ RESULTS = Document(
 )  # fmt: skip
 DOCUMENTS = {
     "--corpus": Document(DOCS / "corpus.md", "corpus.md", ("corpus", "libraries")),
-    "--audit": Document(DOCS / "audit.md", "audit.md", ("audit",)),
+    "--audit": Document(DOCS / "audit.md", "audit.md", ("audit", "spills")),
     "--accuracy": Document(DOCS / "accuracy.md", "accuracy.md", ("accuracy",)),
 }
 HOMES = {name: document for document in (RESULTS, *DOCUMENTS.values()) for name in document.sections}

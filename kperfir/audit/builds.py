@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kperfir.compile.metadata import NOTE_KEY
 from kperfir.errors import CompileError, KPerfWarning
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ _WARP_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One variant of a kernel for one target. `layout` is empty if it has no records."""
+    """One variant of a kernel for one target. `layout` is empty if it has no records; `note` says what the compiler
+    had to do about those.
+    """
 
     kernel: str
     arch: int
@@ -45,6 +48,7 @@ class Build:
     layout: str
     threads: int
     shared_bytes: int
+    note: str = ""
 
 
 class CachedKernel:
@@ -75,6 +79,7 @@ class CachedKernel:
         self._name, self._arch = name, int(arch)
         metadata = json.loads(self._files[".json"].read_text(encoding="utf-8"))
         self._shared_bytes = int(metadata["shared"])
+        self._note = str(metadata.get(NOTE_KEY, ""))
         self._options = {key: metadata[key] for key in CALLER_OPTIONS if key in metadata}
 
     def captured(self, layout: str) -> Build:
@@ -83,7 +88,8 @@ class CachedKernel:
         cubin = self._files[".cubin"].read_bytes() if ".cubin" in self._files else b""
         if not cubin.startswith(_ELF_MAGIC):
             cubin = self._assemble(ptx)
-        return Build(self._name, self._arch, ptx, cubin, layout, _threads(ptx, self._options), self._shared_bytes)
+        threads = _threads(ptx, self._options)
+        return Build(self._name, self._arch, ptx, cubin, layout, threads, self._shared_bytes, self._note)
 
     def compile(self, options: Options | None, arch: int = 0) -> Build:
         """Compile it again, for another `arch` if given; without records if `options` is None.
@@ -142,7 +148,7 @@ def build_of(compiled: Any, *, instrumented: bool, caught: Any = ()) -> Build:
     options = {"num_warps": metadata.num_warps}
     return Build(
         metadata.name, int(metadata.target.arch), ptx, bytes(compiled.asm["cubin"]), layout, _threads(ptx, options),
-        int(metadata.shared),
+        int(metadata.shared), getattr(metadata, NOTE_KEY, ""),
     )  # fmt: skip
 
 

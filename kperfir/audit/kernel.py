@@ -43,7 +43,10 @@ class Cheaper:
 
 @dataclass(frozen=True, slots=True)
 class KernelAudit:
-    """`before` is the kernel without records, `after` with them; `cheaper`, if that is worse, what would help."""
+    """`before` is the kernel without records, `after` with them; `cheaper`, if that is worse, what would help.
+
+    `note` is what was done about registers when it was compiled (kperfir/compile/spills.py).
+    """
 
     kernel: str
     target: str
@@ -52,6 +55,7 @@ class KernelAudit:
     before: Footprint
     after: Footprint
     cheaper: Cheaper | None
+    note: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -85,7 +89,9 @@ def audit_kernel(instrumented: Build, compile: Compile, options: Options | None 
     cheaper = None
     if after.is_worse_than(before):
         cheaper = _find_cheaper(before, compile, options or resolve())
-    return KernelAudit(instrumented.kernel, layout.target, layout.hash, code, before, after, cheaper)
+    return KernelAudit(
+        instrumented.kernel, layout.target, layout.hash, code, before, after, cheaper, instrumented.note
+    )  # fmt: skip
 
 
 def _find_cheaper(before: Footprint, compile: Compile, options: Options) -> Cheaper | None:

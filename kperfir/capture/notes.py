@@ -11,7 +11,6 @@ from kperfir.capture import tables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kperfir.capture.layout import BufferLayout
     from kperfir.capture.tables import DecodedLaunch
 
 
@@ -24,7 +23,7 @@ def kernel_notes(launches: Sequence[DecodedLaunch]) -> Iterator[str]:
     for name, of_name in places.items():
         if len(of_name) > 1:
             yield f"{name} is the name of {len(of_name)} kernels, which are reported together: {_some(list(of_name))}"
-    notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in _layout_notes(launch.layout))
+    notes = (f"{launch.record.kernel.name}: {note}" for launch in launches for note in _notes(launch))
     yield from dict.fromkeys(notes)
 
 
@@ -33,13 +32,15 @@ def _some(places: list[str]) -> str:
     return ", ".join(places[:named]) + (f" and {len(places) - named} more" if len(places) > named else "")
 
 
-def _layout_notes(layout: BufferLayout) -> Iterator[str]:
-    if layout.aggregate:
+def _notes(launch: DecodedLaunch) -> Iterator[str]:
+    if launch.layout.aggregate:
         yield (
             "executions were summed up on the device: there are no single ones, no waits, no flows of asynchronous "
             "work, and no values of marks"
         )
-    yield from layout.notes
+    yield from launch.layout.notes
+    if note := launch.record.kernel.facts.get("note"):
+        yield str(note)
 
 
 def launch_notes(launch: DecodedLaunch) -> Iterator[str]:

@@ -117,6 +117,8 @@ def _print(audits: list[dict[str, Any]], failures: list[dict[str, str]]) -> None
             f"{counted(len(code['regions']), 'region')} hold what they are named after"
         )
         print_table(out, _footprints(audit))
+        if audit["note"]:
+            out.print(Text(audit["note"]), soft_wrap=True)
         if audit["cheaper"]:
             out.print(
                 Text(f"cheaper: {audit['cheaper']['setting']} takes no more than without records", style="yellow")

@@ -11,14 +11,14 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from kperfir.compile.access_shapes import find_accesses, to_text
+from kperfir.compile.access_shapes import find_accesses
 from kperfir.compile.attempt import attempt, parse_module
-from kperfir.compile.contraction import has_open_sums, has_other_closed_sums, has_same_arithmetic, with_sums_of
 from kperfir.compile.custom_passes import instrument, run_passes
-from kperfir.compile.metadata import ACCESSES_KEY, LAYOUT_KEY, REASON_KEY
-from kperfir.compile.placement import loses_ctas
+from kperfir.compile.metadata import REASON_KEY
 from kperfir.compile.refusal import PROTON, announce
-from kperfir.errors import CompileError, warn
+from kperfir.compile.spills import without_spills
+from kperfir.compile.workshop import Instrumented, Workshop
+from kperfir.errors import warn
 from kperfir.passes import custom
 
 if TYPE_CHECKING:
@@ -155,66 +155,21 @@ class Compilation:
             return self._plain["llir"](module, metadata)
 
         # All later stages are tried here, so that what Triton stores is from one compilation, with or without records.
-        tried, failure = attempt(lambda: self._compile_rest(module, metadata))
+        stages = {name: self._plain[name] for name in self._later()}
+        kernel = Instrumented(
+            self._kernel, module, metadata, self.options, self.custom, self._accesses, self._had_records
+        )
+        workshop = Workshop(self.hook, stages, kernel)
+        build, failure = attempt(workshop.first)
         if failure is None:
-            products, trial = tried
-            metadata.update(trial)
-            if self._accesses:
-                metadata[ACCESSES_KEY] = to_text(self._accesses)
-            self._products = products
+            build = without_spills(build, self.hook.ladder, workshop)
+            metadata.update(build.metadata)
+            self._products = build.products
             run_passes(module, "kperf-keep-module{action=forget}")
-            return products["llir"]
+            return build.products["llir"]
         plain = self._give_up(failure, module)
         metadata[REASON_KEY] = self._reason
         return self._plain["llir"](plain, metadata)
-
-    def _compile_rest(self, module: Any, metadata: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the stages from ``llir`` on make of an instrumented module, and the metadata that come with it."""
-        products, trial = self._compile_placed(module, metadata, outside=False)
-        may_move = self.hook.pipelines.outside and not self._had_records
-        if not (may_move and loses_ctas(products, trial, trial[LAYOUT_KEY], self.hook.registers_of)):
-            return products, trial
-        run_passes(module, "kperf-keep-module{action=restore},kperf-keep-module")
-        instrument(module, self.hook.pipelines.ttgir, self.custom)
-        return self._compile_placed(module, metadata, outside=True)
-
-    def _compile_placed(
-        self, module: Any, metadata: dict[str, Any], *, outside: bool
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        trial = dict(metadata)
-        product, plain = self.hook.lower(self._plain["llir"], module, trial, outside=outside), None
-        if getattr(self.options, "enable_fp_fusion", True) and has_open_sums(product):
-            product, plain = self._with_plain_sums(product, module, metadata)
-        products = {"llir": product}
-        for name in self._later()[1:]:
-            product = products[name] = self._plain[name](product, trial)
-            if plain is not None and not has_same_arithmetic(product, self._plain[name](*plain)):
-                raise self._rounds_differently()
-            plain = None  # Assembly is what comes first.
-        return products, trial
-
-    def _with_plain_sums(
-        self, product: str, module: Any, metadata: dict[str, Any]
-    ) -> tuple[str, tuple[str, dict[str, Any]] | None]:
-        """Make LLVM IR round as the kernel does without records; see `contraction`.
-
-        Returns:
-            The IR, and where its assembly has to be compared, the plain IR and metadata.
-        """
-        run_passes(module, "kperf-keep-module{action=restore},kperf-keep-module")
-        own_metadata = dict(metadata)
-        plain = self._plain["llir"](run_passes(module, "kperf-drop-scopes"), own_metadata)
-        ordered = with_sums_of(product, plain)
-        if ordered is None:
-            raise self._rounds_differently()
-        return ordered, (plain, own_metadata) if has_other_closed_sums(product, plain) else None
-
-    def _rounds_differently(self) -> CompileError:
-        return CompileError(
-            "rounds-differently", what="with records in it, LLVM would fuse other products with sums",
-            where=f"kernel {self._kernel}",
-            fix="unset TRITON_DISABLE_LINE_INFO, or compile it with enable_fp_fusion=False",
-        )  # fmt: skip
 
     def _run_later(self, before: str, name: str, source: Any, metadata: dict[str, Any]) -> Any:
         if self._products.get(before) is source:

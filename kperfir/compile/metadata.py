@@ -8,3 +8,6 @@ LAYOUT_KEY = "kperf_layout"
 ACCESSES_KEY = "kperf_accesses"
 # Why a kernel that was to be instrumented is not.
 REASON_KEY = "kperf_not_instrumented"
+# What a reader of its records has to know of how it was compiled. The layout, which the code depends on, has no room
+# for what is known when there is code.
+NOTE_KEY = "kperf_note"

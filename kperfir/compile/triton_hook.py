@@ -26,6 +26,7 @@ from kperfir.compile.pipeline import add_passes, plan_pipelines, records_kind, w
 from kperfir.compile.plugin import load_plugin, plugin_digest
 from kperfir.compile.sizes import measured_words
 from kperfir.compile.source_file import source_file
+from kperfir.compile.spills import plan_ladder
 from kperfir.errors import UsageError
 from kperfir.passes import custom
 from kperfir.runtime.patches import Patches
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     Wrapper = Callable[[Callable[..., None]], Callable[..., None]]
 
 _PLACING = "ttgpuir-to-llvmir"
-_POINTS = {_PLACING: "allocation", "llvmir-to-llvm": "lowering"}
+_POINTS = (_PLACING, "llvmir-to-llvm")
 
 
 def _unknown(kernel: str, binary: bytes) -> None:
@@ -53,6 +54,7 @@ class TritonHook:
         self.options = options
         self.registers_of = registers_of
         self.pipelines = plan_pipelines(options)
+        self.ladder = plan_ladder(options)
         self._patches = Patches()
         self._previous: Callable[..., Any] | None = None
         self._lowering = threading.local()
@@ -75,7 +77,7 @@ class TritonHook:
         load_plugin()
         if isinstance(self.options.buffer_bytes, str):
             self._words = measured_words(Path(self.options.buffer_bytes))
-        text = f"kperfir {plugin_digest()} {self.pipelines} {self.options.kernels}"
+        text = f"kperfir {plugin_digest()} {self.pipelines} {self.ladder} {self.options.kernels}"
         text += f" {sorted(self._words.items())}" if self._words else ""
         self._key = text  # Asked for once per launch: made once.
         self._previous = knobs.runtime.add_stages_inspection_hook
@@ -133,19 +135,18 @@ class TritonHook:
         def wrapper(*arguments: Any, point: str, **keywords: Any) -> Any:
             result = instrument(*arguments, point=point, **keywords)
             if point in _POINTS and getattr(self._lowering, "active", False):
-                name = "outside" if point == _PLACING and self._lowering.outside else _POINTS[point]
-                pipeline = getattr(self.pipelines, name)
-                if point == _PLACING and self._lowering.kernel in self._words:
-                    pipeline = with_words(pipeline, self._words[self._lowering.kernel])
-                add_passes(arguments[0], pipeline if isinstance(pipeline, str) else pipeline[backend])
+                placing = point == _PLACING
+                add_passes(arguments[0], self._lowering.allocation if placing else self.pipelines.lowering[backend])
             return result
 
         return wrapper
 
-    def lower(self, stage: Callable[..., Any], module: Any, metadata: dict[str, Any], *, outside: bool = False) -> Any:
-        """Run the ``llir`` stage with the passes of its two points; `outside`: records are in global memory."""
-        self._lowering.active, self._lowering.outside = True, outside
-        self._lowering.kernel = module.get_entry_func_name()
+    def lower(self, stage: Callable[..., Any], module: Any, metadata: dict[str, Any], allocation: str) -> Any:
+        """Run the ``llir`` stage with the passes of its two points; `allocation` is the pipeline of the first."""
+        kernel = module.get_entry_func_name()
+        words = self._words.get(kernel)
+        self._lowering.allocation = allocation if words is None else with_words(allocation, words)
+        self._lowering.active = True
         try:
             result = stage(module, metadata)
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kperfir.compile.metadata import ACCESSES_KEY, LAYOUT_KEY, REASON_KEY
+from kperfir.compile.metadata import ACCESSES_KEY, LAYOUT_KEY, NOTE_KEY, REASON_KEY
 from kperfir.compile.source_file import source_file
 
 
@@ -47,6 +47,8 @@ def describe_kernel(compiled: Any) -> Kernel:
     reason = getattr(metadata, REASON_KEY, "")
     if reason:
         facts["not_instrumented"] = reason
+    if note := getattr(metadata, NOTE_KEY, ""):
+        facts["note"] = note
     layout = layout_of(compiled)
     if accesses := _predicted(compiled, layout, getattr(metadata, ACCESSES_KEY, "")):
         facts["accesses"] = accesses

@@ -57,10 +57,10 @@ MISMATCHES = {
 def test_kernel_whose_sums_cannot_be_matched_runs_without_records(
     mismatch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kperfir.compile import compilation
+    from kperfir.compile import workshop
 
     for name, answer in MISMATCHES[mismatch].items():
-        monkeypatch.setattr(compilation, name, lambda instrumented, plain, answer=answer: answer)
+        monkeypatch.setattr(workshop, name, lambda instrumented, plain, answer=answer: answer)
     monkeypatch.setattr(triton.knobs.compilation, "always_compile", True)
     gated_recurrence.device_caches.clear()
     with simt():
@@ -77,7 +77,7 @@ def test_kernel_whose_sums_cannot_be_matched_runs_without_records(
 def test_kernel_with_other_sums_of_one_tensor_is_compared_as_assembly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kperfir.compile import compilation
+    from kperfir.compile import workshop
 
     compared: list[bool] = []
 
@@ -88,9 +88,9 @@ def test_kernel_with_other_sums_of_one_tensor_is_compared_as_assembly(
         compared.append(same(instrumented, plain))
         return compared[-1]
 
-    same = compilation.has_same_arithmetic
-    monkeypatch.setattr(compilation, "has_other_closed_sums", lambda instrumented, plain: True)
-    monkeypatch.setattr(compilation, "has_same_arithmetic", compare)
+    same = workshop.has_same_arithmetic
+    monkeypatch.setattr(workshop, "has_other_closed_sums", lambda instrumented, plain: True)
+    monkeypatch.setattr(workshop, "has_same_arithmetic", compare)
     monkeypatch.setattr(triton.knobs.compilation, "always_compile", True)
     gated_recurrence.device_caches.clear()
     with kperfir.profile(tmp_path / "out.kpf", device="simt") as profile:
