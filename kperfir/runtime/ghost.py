@@ -51,9 +51,14 @@ class Ghost:
 
 
 def free_instructions(kernel: LoadedKernel, parts: frozenset[Part] = frozenset(Part)) -> bytes:
-    """For each instruction of the device's program, 1 if it is there for records alone, in one of `parts`."""
+    """For each instruction of the device's program, not 0 if it is there for records alone, in one of `parts`."""
     own = _own_lines(kernel.ptx, str(kernel.module.entry))
-    return bytes(own.get(line) in parts for line in kernel.module.ptx_lines)
+    return bytes(_FLAGS[own[line]] if own.get(line) in parts else 0 for line in kernel.module.ptx_lines)
+
+
+# A record waits for nothing. Set-up waits for what the kernel has asked for before its first record, such as the number
+# of the thread, as it does where it takes time: that is no part of any region.
+_FLAGS = {Part.SET_UP: 2, Part.RECORDS: 1, Part.COPY_OUT: 1}
 
 
 @lru_cache(maxsize=8)

@@ -212,9 +212,16 @@ void Device::prepare(Launch &launch, const Program &program,
                           std::to_string(request.freeInstructions.size()) +
                           " flags, expected " +
                           std::to_string(program.instructions.size()));
-    for (size_t pc = 0; pc < program.ops.size(); ++pc)
-      launch.costs[pc].free |=
-          request.freeInstructions[program.instructionOf[pc]] != 0;
+    launch.hasGhosts = true;
+    for (size_t pc = 0; pc < program.ops.size(); ++pc) {
+      uint8_t flag = request.freeInstructions[program.instructionOf[pc]];
+      if (!flag)
+        continue;
+      OpCost &cost = launch.costs[pc];
+      cost.free = cost.ghost = true;
+      cost.eager = flag != kFreeOnceReady;
+      cost.pipe = Pipe::None;
+    }
   }
 }
 

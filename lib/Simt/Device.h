@@ -48,6 +48,8 @@ struct DeviceOptions {
   uint64_t instructionLimit = uint64_t(4) << 30;
 };
 
+constexpr uint8_t kFreeOnceReady = 2;
+
 struct LaunchRequest {
   std::array<uint32_t, 3> grid = {1, 1, 1};
   std::array<uint32_t, 3> block = {1, 1, 1};
@@ -57,8 +59,9 @@ struct LaunchRequest {
   std::vector<std::string> params;
   uint32_t registers = 0; // per thread; 0: the program's estimate
   bool log = false;
-  /// Per PTX instruction (Program::instructions): it takes no time (ghost
-  /// mode).
+  /// Per PTX instruction (Program::instructions), if not 0: it takes no time
+  /// (ghost mode), and waits for nothing, or, if `kFreeOnceReady`, for its
+  /// operands.
   std::vector<uint8_t> freeInstructions;
   /// Where these are given, as many CTAs share an SM as would if a thread had
   /// this many registers by estimate, and a CTA this much dynamic shared memory

@@ -21,9 +21,12 @@ struct alignas(32) OpCost {
   uint32_t latency = 1;
   uint16_t interval = 1;
   Pipe pipe = Pipe::None;
-  /// Takes neither an issue slot nor time: helpers of the lowering, and
-  /// instructions that the caller wants to be free (ghost mode).
+  /// Takes neither an issue slot nor time: helpers of the lowering, and ghosts.
   bool free : 1 = false;
+  /// The caller wants it to be free (ghost mode): it waits for no issue slot
+  /// and no pipe, either, and if it is `eager` not for its operands.
+  bool ghost : 1 = false;
+  bool eager : 1 = false;
   /// Only its own warp can tell when it is executed: it may wait for the ones
   /// that follow (Sm::executePending). Those with `allLanes` do not if a lane
   /// is missing.
@@ -49,6 +52,7 @@ struct Launch {
   const Chip *chip = nullptr;
   GlobalMemory *memory = nullptr;
   std::vector<OpCost> costs;             // by pc
+  bool hasGhosts = false;                // among them
   std::vector<MmaKernel> mmaKernels;     // by Program::mmas
   std::vector<WgmmaKernel> wgmmaKernels; // by Program::wgmmas
   std::vector<uint8_t> params;

@@ -152,6 +152,10 @@ KPERFIR_SIMT_INLINE uint64_t Sm::wakeOf(const Warp &warp,
   }
   if (older == kUnresolved)
     return kUnresolved;
+  // Values are there in program order, but for those that memory has not told
+  // yet.
+  if (cost.eager) [[unlikely]]
+    return read == kUnresolved ? kUnresolved : warp.nextIssue;
   // A result may not arrive before that of an older write to the same register.
   uint64_t wake = std::max(warp.nextIssue, read);
   return older > wake && older - wake > cost.latency ? older - cost.latency
@@ -186,8 +190,22 @@ KPERFIR_SIMT_INLINE void Sm::issue(SubCore &core, Warp &warp,
   core.queue.setWake(warp.position, wake);
 }
 
+void Sm::issueGhosts(SubCore &core) {
+  for (uint32_t position = 0; position < core.count; ++position) {
+    Warp &warp = *core.warps[position];
+    for (unsigned run = 0; run < kMaxFreeRun && costs[warp.pc].ghost &&
+                           core.queue.wakeOf(position) <= now;
+         ++run) {
+      core.chosen = kNoWarp;
+      issue(core, warp, costs[warp.pc]);
+    }
+  }
+}
+
 void Sm::issueFrom(uint32_t index) {
   SubCore &core = cores[index];
+  if (launch.hasGhosts) [[unlikely]]
+    issueGhosts(core);
   uint32_t position = core.chosen;
   if (position == kNoWarp ||
       core.queue.readyOf(core.queue.pipeOf(position), lsuReady()) > now) {

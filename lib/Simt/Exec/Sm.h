@@ -149,6 +149,9 @@ private:
   // Sm.cpp
   void issueUntil(uint64_t end);
   void issueFrom(uint32_t index);
+  /// Issues all that is free and can: it takes no slot, so it waits for none,
+  /// and leaves the order of the warps as it was.
+  void issueGhosts(SubCore &core);
   /// The warp of the sub-core that issues now, or kNoWarp: then it is known
   /// when to look again.
   uint32_t chooseNow(uint32_t index);

@@ -78,7 +78,7 @@ def test_warps_and_launches_are_corrected_apart():
 
 def test_uncertainty_adds_up_and_is_more_where_a_wait_may_hide_something():
     found = corrected_durations(spans((0, 1000, 1010), (0, 1000, 1040), (0, 1100, 1300)), stamps(CLOCKS))
-    assert found["uncertainty_cycles"].tolist() == [2, 2 + 5, 20]
+    assert found["uncertainty_cycles"].tolist() == [3, 3 + 5, 20]
 
 
 def test_a_frames_end_is_hidden_where_a_loaded_value_is_waited_for():

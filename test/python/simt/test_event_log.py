@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from kperfir._native import simt
 
 from support import ptx_lab
@@ -78,6 +79,54 @@ def test_free_instructions_take_no_time() -> None:
     data, out = np.zeros(32, np.uint32), np.zeros((96, 2), np.uint32)
     result = ptx_lab.launch(module, data, out, threads=96, free=all_free)
     assert result.warp_instructions == 0
+
+
+# Loads, arithmetic and shared memory of sixteen warps, and between them what a profiler would add: FREE.
+WORK = """
+  mov.u32 %r1, smem; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2;
+  FREE
+  ld.global.u32 %r4, [%rd0];
+  FREE
+  st.shared.u32 [%r3], %r0;
+  FREE
+  bar.sync 0;
+  FREE
+  ld.shared.u32 %r5, [%r3];
+  FREE
+  add.u32 %r6, %r5, %r4;
+  FREE
+  div.u32 %r7, %r6, %r4;
+  FREE
+  mul.wide.u32 %rd10, %r0, 4; add.s64 %rd11, %rd1, %rd10;
+  st.global.u32 [%rd11], %r7;
+"""
+# With addresses and values that are still being computed.
+ADDED = "mov.u32 %r20, %clock; st.shared.u32 [%r3+4096], %r20; add.u32 %r20, %r7, %r5;"
+
+
+def test_free_instructions_change_nothing_for_the_others() -> None:
+    issues = []
+    for added in ("", ADDED):
+        module = simt.Module(ptx_lab.ptx(WORK.replace("FREE", added), 2))
+        free = bytes("%r20" in text for text, _, _ in module.instructions)
+        data, out = np.ones(32, np.uint32), np.zeros(512, np.uint32)
+        log = ptx_lab.launch(module, data, out, threads=512, shared=8192, log=True, free=free).log
+        assert np.array_equal(out, np.arange(512) + 1)
+        counts = ~np.frombuffer(free, bool)[log["pc"]]
+        order = np.lexsort((log["pc"][counts], log["warp"][counts]))
+        issues.append(log["issue"][counts][order] - log["issue"].min())
+    assert np.array_equal(*issues)
+
+
+@pytest.mark.parametrize(("flag", "waits"), [(1, False), (2, True)])
+def test_what_is_free_waits_for_its_operands_if_it_is_told_to(flag: int, waits: bool) -> None:
+    body = "mov.u32 %r1, %tid.y; add.u32 %r20, %r1, 1; mov.u32 %r2, 7;"
+    module = simt.Module(ptx_lab.ptx(body, 1))
+    free = bytes(flag if "%r20" in text else 0 for text, _, _ in module.instructions)
+    log = ptx_lab.launch(module, np.zeros(1, np.uint32), log=True, free=free).log
+    ((read,), (own,), (after,)) = (entries(module, log, text, 0) for text in ("%tid.y", "%r20", "mov.u32 %r2,"))
+    assert (log["issue"][own] == log["complete"][read]) == waits
+    assert log["issue"][own] == log["issue"][after] or not waits
 
 
 def test_no_log_unless_asked_for() -> None:
