@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from kperfir.capture.aggregates import build_aggregates
 from kperfir.capture.flows import build_flows
 from kperfir.capture.notes import kernel_notes, launch_notes
 from kperfir.capture.reader import Capture
+from kperfir.capture.sample import choose_ctas
 from kperfir.capture.totals import build_totals
 from kperfir.errors import UsageError
 from kperfir.runtime.clock import Anchors, ClockFit, Slope, better, estimate_slope, fit_clock
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kperfir.capture.reader import LaunchRecord
+    from kperfir.capture.sample import Sample
     from kperfir.capture.tables import DecodedLaunch
     from kperfir.capture.totals import Totals
 
@@ -93,11 +95,13 @@ class Timeline:
     Attributes:
         captures: The open files.
         placement: Where it is drawn among others; None: by itself.
+        sample: Which CTAs it has, if not all; see `details`.
     """
 
     def __init__(self, captures: list[Capture], *, notes: Iterable[str] = ()) -> None:
         self.captures = captures
         self.placement: Placement | None = None
+        self.sample: Sample | None = None
         self._notes_on_files = list(notes)
         self._records: list[LaunchRecord] = [launch for capture in captures for launch in capture.launches]
 
@@ -106,7 +110,22 @@ class Timeline:
         other = copy.copy(self)
         other.placement = placement
         other._notes_on_files = [*self._notes_on_files, *notes]
-        other.__dict__.pop("notes", None)
+        for made in ("notes", "details"):
+            other.__dict__.pop(made, None)
+        return other
+
+    @cached_property
+    def details(self) -> Timeline:
+        """For what needs single spans and shows no single one: this timeline, or some CTAs of one of millions of spans.
+
+        Who shows figures of it says what they are of, where it has a `sample`. Its `launches` are those of all CTAs.
+        """
+        chosen = choose_ctas(self._decoded)
+        if chosen is None:
+            return self
+        other = Timeline(self.captures, notes=self._notes_on_files)
+        other.placement, other.sample = self.placement, chosen
+        other.__dict__.update(launches=self.launches, notes=self.notes)
         return other
 
     @property
@@ -314,7 +333,13 @@ class Timeline:
         return self._decode("totals")
 
     def _decode(self, table: str) -> list[DecodedLaunch]:
-        launches = [tables.decode_launch(number, record, (table,)) for number, record in enumerate(self._records)]
+        rows = self.sample.rows if self.sample else {}
+        launches = [
+            tables.decode_launch(number, record, (table,), rows.get(number))
+            for number, record in enumerate(self._records)
+        ]
+        if self.sample:
+            return [replace(launch, fit=self.sample.fits[launch.number]) for launch in launches]
         return _with_fits(launches)
 
     @property

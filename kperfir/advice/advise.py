@@ -37,11 +37,22 @@ def advise(timeline: Timeline, kernels: Collection[str] | None = None) -> Advice
     findings = [finding for case in cases(timeline, chosen) for finding in findings_of(case)]
     return Advice(
         files=tuple(timeline.metadata["files"]),
-        notes=tuple(timeline.notes),
+        notes=(*sample_note(timeline), *timeline.notes),
         dropped=int(timeline.launches["dropped"].sum()),
         kernels=tuple(chosen),
         findings=tuple(findings),
     )
+
+
+def sample_note(timeline: Timeline) -> list[str]:
+    """What a reader of findings on this timeline has to know, if single spans are those of some CTAs."""
+    sample = timeline.details.sample
+    if sample is None:
+        return []
+    return [
+        f"findings rest on {sample.described}, as there are so many records; counts and how CTAs fill the device are "
+        "of all"
+    ]
 
 
 def findings_of(case: Case) -> list[Finding]:

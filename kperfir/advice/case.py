@@ -39,7 +39,9 @@ class Case:
 
     Attributes:
         kernel: Its name.
-        spans: Its rows of `Timeline.spans`, renumbered from 0; ``parent`` counts these rows.
+        spans: Its rows of `Timeline.spans`, renumbered from 0; ``parent`` counts these rows. Of very many (see
+            `Timeline.details`), those of some CTAs.
+        totals: Its rows of `Timeline.totals`, of all CTAs; ``parent`` counts these rows.
         flows: Its rows of `Timeline.flows`; ``from_span`` and ``to_span`` count the rows of `spans`.
         launches: Its rows of `Timeline.launches`.
         facts: Of the compilation (num_warps, num_stages, shared_bytes, constants, ...); empty if not known. Shared
@@ -53,6 +55,7 @@ class Case:
 
     kernel: str
     spans: pd.DataFrame
+    totals: pd.DataFrame
     flows: pd.DataFrame
     launches: pd.DataFrame
     facts: dict[str, Any]
@@ -64,13 +67,17 @@ class Case:
 
     @cached_property
     def ctas(self) -> pd.DataFrame:
-        """As `kperfir.analysis.occupancy.cta_cycles`, with ``cycles``."""
-        ctas = cta_cycles(self.spans)
-        return ctas.assign(cycles=ctas["end_cycles"] - ctas["start_cycles"])
+        """Those that `spans` are of, as `kperfir.analysis.occupancy.cta_cycles`, with ``cycles``."""
+        return _with_cycles(cta_cycles(self.spans))
+
+    @cached_property
+    def all_ctas(self) -> pd.DataFrame:
+        """The same of all CTAs that recorded."""
+        return _with_cycles(cta_cycles(self.totals))
 
     @property
     def cta_cycles(self) -> float:
-        """Mean time of a CTA."""
+        """Mean time of the CTAs that `spans` are of."""
         return float(self.ctas["cycles"].mean())
 
     @cached_property
@@ -92,8 +99,9 @@ class Case:
     def waves(self) -> pd.Series:
         """Of its longest launch, as `kperfir.analysis.waves`."""
         held = int(self.launch_facts.get("ctas_per_sm") or 0)
-        table = waves(self.spans, self.launches, self.sms, dict.fromkeys(self.launches["launch"].tolist(), held))
-        longest = self.ctas.groupby("launch")["end_cycles"].max() - self.ctas.groupby("launch")["start_cycles"].min()
+        table = waves(self.totals, self.launches, self.sms, dict.fromkeys(self.launches["launch"].tolist(), held))
+        ctas = self.all_ctas.groupby("launch")
+        longest = ctas["end_cycles"].max() - ctas["start_cycles"].min()
         return table.set_index("launch").loc[longest.idxmax()]
 
     def constant(self, value: int) -> str:
@@ -104,7 +112,7 @@ class Case:
 
     @property
     def warp_cycles(self) -> float:
-        """Time of all warps that recorded: for each, that of its CTA."""
+        """Time of all warps that `spans` are of: for each, that of its CTA."""
         warps = self.spans.drop_duplicates(["launch", "cta", "warp"]).groupby(["launch", "cta"]).size()
         return float((warps.to_numpy() * self.ctas["cycles"].to_numpy()).sum())
 
@@ -115,7 +123,7 @@ class Case:
         Inside are the cycles in which its busiest SM has CTAs. A launch is whole if every CTA recorded; when the others
         ran is not known (a selection, no room, a sampled launch), so all of a launch that is not counts as inside.
         """
-        ctas = self.ctas.groupby(["launch", "sm"]).agg(start=("start_cycles", "min"), end=("end_cycles", "max"))
+        ctas = self.all_ctas.groupby(["launch", "sm"]).agg(start=("start_cycles", "min"), end=("end_cycles", "max"))
         busy = (ctas["end"] - ctas["start"]).groupby(level="launch").max()
         launches = self.launches.set_index("launch").reindex(busy.index)
         whole = launches["ctas_recorded"] >= launches["ctas_total"]
@@ -132,6 +140,12 @@ class Case:
         """Speed-up of the launch if a CTA takes less time by `saved_share` of it: 1 / (1 - inside_share * saved)."""
         return 1 / (1 - self.inside_share * min(max(saved_share, 0.0), 0.99))
 
+    def executions(self, rows: pd.DataFrame) -> int:
+        """How often the regions of these spans were executed, in all CTAs."""
+        keys = ["launch", "region"]
+        regions = pd.MultiIndex.from_frame(rows[keys].drop_duplicates())
+        return int(self.totals["count"][pd.MultiIndex.from_frame(self.totals[keys]).isin(regions)].sum())
+
     def places(self, rows: pd.DataFrame) -> tuple[Place, ...]:
         """The regions of these spans, the costliest first."""
         groups = rows.groupby(["name", "kind"], observed=True, sort=False)
@@ -144,23 +158,33 @@ class Case:
         )
 
 
+def _with_cycles(ctas: pd.DataFrame) -> pd.DataFrame:
+    return ctas.assign(cycles=ctas["end_cycles"] - ctas["start_cycles"])
+
+
 def cases(timeline: Timeline, kernels: list[str]) -> Iterator[Case]:
     """A case for each kernel that recorded something."""
-    spans, flows, launches = timeline.spans, timeline.flows, timeline.launches
+    totals = timeline.totals.rows  # Before there are spans, it costs nothing more.
     for kernel in kernels:
-        rows = np.flatnonzero((spans["kernel"] == kernel).to_numpy())
-        if not len(rows):
-            continue
-        yield _case(timeline, kernel, rows, flows, launches[launches["kernel"] == kernel].reset_index(drop=True))
+        if (totals["kernel"] == kernel).any():
+            yield _case(timeline, kernel)
 
 
-def _case(
-    timeline: Timeline, kernel: str, rows: np.ndarray[Any, Any], flows: pd.DataFrame, launches: pd.DataFrame
-) -> Case:
-    new = np.full(len(timeline.spans) + 1, -1, np.int64)
+def _of_kernel(table: pd.DataFrame, kernel: str) -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
+    """The rows of a kernel, renumbered from 0 with their parents, and the new number of each row, -1 for others."""
+    rows = np.flatnonzero((table["kernel"] == kernel).to_numpy())
+    new = np.full(len(table) + 1, -1, np.int64)
     new[rows] = np.arange(len(rows))
-    own = timeline.spans.iloc[rows].reset_index(drop=True)
+    own = table.iloc[rows].reset_index(drop=True)
     own["parent"] = new[own["parent"].to_numpy()]
+    return own, new
+
+
+def _case(timeline: Timeline, kernel: str) -> Case:
+    totals, _ = _of_kernel(timeline.totals.rows, kernel)
+    spans, new = _of_kernel(timeline.details.spans, kernel)
+    launches = timeline.launches[timeline.launches["kernel"] == kernel].reset_index(drop=True)
+    flows = timeline.details.flows
     mine = flows[flows["launch"].isin(launches["launch"])].reset_index(drop=True)
     mine = mine.assign(from_span=new[mine["from_span"].to_numpy()], to_span=new[mine["to_span"].to_numpy()])
     record = next(
@@ -171,8 +195,8 @@ def _case(
         facts["shared_bytes"] = max(0, facts["shared_bytes"] - record.kernel.layout.shared_bytes)
     process = record.capture.process if record else {}
     return Case(
-        kernel, own, mine, launches, facts, dict(record.facts) if record else {}, int(process.get("sm_count") or 0),
-        slots_of(timeline), timeline.accesses[timeline.accesses["kernel"] == kernel],
+        kernel, spans, totals, mine, launches, facts, dict(record.facts) if record else {},
+        int(process.get("sm_count") or 0), slots_of(timeline), timeline.accesses[timeline.accesses["kernel"] == kernel],
         frozenset(region.name for region in record.kernel.layout.regions if _FLOATS.match(region.op))
         if record else frozenset(),
     )  # fmt: skip

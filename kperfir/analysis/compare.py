@@ -49,7 +49,7 @@ def compare_regions(before: pd.DataFrame, after: pd.DataFrame, threshold: float 
     kernel are paired in program order where both captures have equally many of a kind and depth.
 
     Args:
-        before: As `Timeline.spans`.
+        before: As `Timeline.spans`, or the rows of `Timeline.totals`.
         after: The same of the other capture.
         threshold: Relative change that is never more than noise.
 
@@ -58,18 +58,27 @@ def compare_regions(before: pd.DataFrame, after: pd.DataFrame, threshold: float 
         ``count_after``, executions per launch; ``mean_before`` and ``mean_after``, cycles of one execution; ``change``,
         ``band``, ``blocks`` (the fewer of both) and ``verdict`` as above. NaN where there is nothing to say.
     """
-    sides = [_regions(spans) for spans in (before, after)]
+    tables = _counted(before), _counted(after)
+    sides = [_regions(table) for table in tables]
     pairs = _pair(*sides)
-    rows = [_row(sides, pair, (before, after), threshold) for pair in pairs]
+    rows = [_row(sides, pair, tables, threshold) for pair in pairs]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _counted(spans: pd.DataFrame) -> pd.DataFrame:
+    """With the counts and sums that totals have: a span is one execution."""
+    if "count" in spans:
+        return spans
+    complete = spans["complete"].astype(np.int64)
+    return spans.assign(count=1, complete_count=complete, complete_cycles=spans["duration_cycles"] * complete)
 
 
 def _regions(spans: pd.DataFrame) -> pd.DataFrame:
     """A row per region, in program order: keys, depth, executions per launch, and which rows are its."""
     group = spans.groupby(_KEYS, observed=True, sort=False)
     table = group[["region", "depth"]].min()
-    rows, size = group.indices, group.size()
-    table = table.assign(size=size).reset_index().astype({key: object for key in _KEYS})
+    rows = group.indices
+    table = table.assign(size=group["count"].sum()).reset_index().astype({key: object for key in _KEYS})
     launches = spans.groupby("kernel", observed=True)["launch"].nunique().to_dict()
     table["count"] = table["size"] / table["kernel"].map(launches).astype("float64")
     table["rows"] = [rows[key] for key in table[_KEYS].itertuples(index=False, name=None)]
@@ -131,9 +140,10 @@ _WHEN = ("before", "after")
 
 
 def _blocks(executions: pd.DataFrame, *, by_launch: bool) -> _Blocks:
-    complete = executions[executions["complete"]]
     keys = ["launch"] if by_launch else ["launch", "cta"]
-    means = complete.groupby(keys, observed=True)["duration_cycles"].mean().to_numpy()
+    sums = executions.groupby(keys, observed=True)[["complete_cycles", "complete_count"]].sum()
+    sums = sums[sums["complete_count"] > 0]
+    means = (sums["complete_cycles"] / sums["complete_count"]).to_numpy()
     if not len(means):
         return _Blocks(np.nan, np.nan, 0)
     error = float(means.std(ddof=1)) / len(means) ** 0.5 if len(means) > 1 else 0.0

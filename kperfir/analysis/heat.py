@@ -25,7 +25,7 @@ def source_heat(spans: pd.DataFrame) -> pd.DataFrame:
     """One row per kernel and source line, by file and line.
 
     Args:
-        spans: As `Timeline.spans`.
+        spans: As `Timeline.spans`, or the rows of `Timeline.totals`.
 
     Returns:
         ``kernel, file, line``; ``heat``; ``self_cycles`` and, of these, ``wait_cycles`` in regions that only wait;
@@ -35,9 +35,10 @@ def source_heat(spans: pd.DataFrame) -> pd.DataFrame:
     own = self_cycles(spans)
     frame = spans[["kernel", "file", "line", "kind"]].astype({"kernel": object, "file": object, "kind": object})
     frame = frame.assign(self_cycles=own, wait_cycles=np.where(outermost_waits(spans), spans["duration_cycles"], 0))
+    frame["executions"] = spans.get("count", 1)
     groups = frame.groupby(["kernel", "file", "line"], sort=False)
     table = groups.agg(
-        self_cycles=("self_cycles", "sum"), wait_cycles=("wait_cycles", "sum"), count=("kind", "size"),
+        self_cycles=("self_cycles", "sum"), wait_cycles=("wait_cycles", "sum"), count=("executions", "sum"),
         kinds=("kind", lambda kinds: ", ".join(dict.fromkeys(kinds))),
     ).reset_index()  # fmt: skip
     whole = table.groupby("kernel", sort=False)["self_cycles"].transform("sum")

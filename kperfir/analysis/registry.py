@@ -79,13 +79,13 @@ def _waves(timeline: Timeline) -> pd.DataFrame:
     records = [launch for capture in timeline.captures for launch in capture.launches]
     held = {number: int(record.facts.get("ctas_per_sm") or 0) for number, record in enumerate(records)}
     sms = min((int(record.capture.process.get("sm_count") or 0) for record in records), default=0)
-    return waves(timeline.spans, timeline.launches, sms, held)
+    return waves(timeline.totals.rows, timeline.launches, sms, held)
 
 
 def _heat(timeline: Timeline) -> pd.DataFrame:
     from kperfir.analysis.heat import source_heat
 
-    return source_heat(timeline.spans)
+    return source_heat(timeline.totals.rows)
 
 
 def _accesses(timeline: Timeline) -> pd.DataFrame:

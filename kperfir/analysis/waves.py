@@ -48,7 +48,7 @@ def waves(
     """One row per launch that recorded a CTA.
 
     Args:
-        spans: As `Timeline.spans`.
+        spans: As `Timeline.spans`, or the rows of `Timeline.totals`.
         launches: As `Timeline.launches`.
         sms: SMs of the device; if 0, those that were seen.
         ctas_per_sm: By launch, how many CTAs an SM can hold; where not given, the most that one did.

@@ -56,9 +56,13 @@ class DecodedLaunch:
         return self.record.kernel.layout
 
 
-def decode_launch(number: int, record: LaunchRecord, want: Collection[str]) -> DecodedLaunch:
-    """Read and decode one launch: the tables that `decode_buffer` is to make."""
+def decode_launch(
+    number: int, record: LaunchRecord, want: Collection[str], chosen: NDArray[np.int64] | None = None
+) -> DecodedLaunch:
+    """Read and decode one launch: the tables that `decode_buffer` is to make, of all CTAs or of these rows of them."""
     ids, data = record.read()
+    if chosen is not None:
+        ids, data = ids[chosen], data.reshape(len(ids), -1)[chosen].reshape(-1)
     raw = RawBuffer(ids, data, record.grid)
     decoded = decode_buffer(record.kernel.layout, raw, want=want, where=record.where)
     _sort_spans(decoded)

@@ -46,7 +46,7 @@ def command(
     from kperfir.timeline import load
 
     timelines = [load(before), load(after)]
-    table = compare_regions(timelines[0].spans, timelines[1].spans, threshold / 100)
+    table = compare_regions(timelines[0].totals.rows, timelines[1].totals.rows, threshold / 100)
     table = table[table["kernel"].isin(matching_kernels(table["kernel"], pattern))]
     dropped = sum(int(timeline.launches["dropped"].sum()) for timeline in timelines)
     rows = table[table["verdict"] != "same"] if changed else table

@@ -25,7 +25,7 @@ def annotated_sources(timeline: Timeline, kernels: list[str]) -> list[dict[str, 
     """
     from kperfir.analysis.heat import source_heat
 
-    heat = source_heat(timeline.spans)
+    heat = source_heat(timeline.totals.rows)
     whole = heat.groupby("kernel")["self_cycles"].transform("sum")
     heat = heat.assign(wait=(heat["wait_cycles"] / whole.where(whole > 0)).fillna(0.0))
     written = timeline.written

@@ -68,7 +68,8 @@ def page(timeline: Timeline, kernels: tuple[str, ...] | None = None) -> str:
     regions, payloads = RegionTable(), list[str]()
     launches: list[dict[str, Any]] = []
     spans, left_out = 0, 0
-    for drawing in launch_drawings(timeline):
+    details = timeline.details
+    for drawing in launch_drawings(details):
         if str(drawing.launch["kernel"]) not in shown:
             continue
         spans += len(drawing.spans)
@@ -78,6 +79,12 @@ def page(timeline: Timeline, kernels: tuple[str, ...] | None = None) -> str:
         packed = pack_launch(drawing, regions)
         launches.append({"launch": int(drawing.launch["launch"]), **packed.header})
         payloads.append(packed.payload)
+    if details.sample:
+        report["notes"] = [
+            f"the timeline, and which work hides behind which, are of {details.sample.described}; the tables of all "
+            "(`kperfir export` writes all of the timeline)",
+            *report["notes"],
+        ]
     if left_out:
         report["notes"] = [
             *report["notes"],
@@ -99,7 +106,7 @@ def page(timeline: Timeline, kernels: tuple[str, ...] | None = None) -> str:
 
 def _overlap(timeline: Timeline, shown: set[str]) -> list[dict[str, Any]]:
     """For each kernel: ``activities``, their ``cycles`` and ``alone``, and ``shares``, a row per activity."""
-    table = ANALYSES["overlap"].run(timeline)
+    table = ANALYSES["overlap"].run(timeline.details)
     found = []
     for kernel, rows in table[table["kernel"].isin(shown)].groupby("kernel", sort=False):
         names = rows["activity"].tolist()

@@ -80,7 +80,7 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
     return {
         "kperfir_report": JSON_VERSION,
         "files": timeline.metadata["files"],
-        "notes": timeline.notes,
+        "notes": [*tables.notes, *timeline.notes],
         "only_sums": timeline.has_only_sums,
         "caution": CAUTION,
         "bounds": _bounds(timeline),
@@ -93,17 +93,18 @@ def build(timeline: Timeline, request: Request) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What a report is made of; `advice` gives the findings about a kernel."""
+    """What a report is made of; `advice` gives the findings about a kernel, `notes` are about those."""
 
     statistics: pd.DataFrame
     occupancy: pd.DataFrame
     lag: pd.DataFrame
     waits: dict[str, pd.DataFrame]
     advice: Callable[[str], list[dict[str, Any]]]
+    notes: Sequence[str] = ()
 
 
 def _of_totals(timeline: Timeline, request: Request, names: Sequence[str]) -> _Tables:
-    from kperfir.advice.advise import advise
+    from kperfir.advice.advise import advise, sample_note
     from kperfir.analysis.correction import with_corrections
     from kperfir.analysis.occupancy import sm_occupancy
     from kperfir.analysis.regions import totals_statistics
@@ -120,6 +121,7 @@ def _of_totals(timeline: Timeline, request: Request, names: Sequence[str]) -> _T
         warp_lag(totals.rows),
         {level: rolled_up(per_warp, level) for level in LEVELS},
         lambda kernel: [finding.to_dict() for finding in advice.of_kernel(kernel)] if advice else [],
+        sample_note(timeline) if request.findings else (),
     )
 
 

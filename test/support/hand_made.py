@@ -92,6 +92,18 @@ class HandMade:
     metadata: dict[str, Any] = field(default_factory=lambda: {"files": ["hand.kpf"]})
     notes: list[str] = field(default_factory=list)
     accesses: pd.DataFrame = field(default_factory=lambda: build_accesses([]))
+    sample: None = None
+
+    @property
+    def totals(self) -> SimpleNamespace:
+        """Sums of one execution each."""
+        done = self.spans["complete"]
+        counts = {"count": 1, "complete_count": done, "complete_cycles": self.spans["duration_cycles"] * done}
+        return SimpleNamespace(rows=self.spans.assign(**counts))
+
+    @property
+    def details(self) -> HandMade:
+        return self
 
 
 def hand_made(

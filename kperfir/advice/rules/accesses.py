@@ -220,7 +220,7 @@ def _per_cta(case: Case, rows: pd.DataFrame, each: pd.Series) -> float:
 
 def _together(case: Case) -> float:
     """CTAs that share an SM while it has any."""
-    ctas = case.ctas
+    ctas = case.all_ctas
     busy = sum(length(union(own["start_cycles"].to_numpy(), own["end_cycles"].to_numpy())) for _, own in
                ctas.groupby(["launch", "sm"]))  # fmt: skip
     return max(1.0, float(ctas["cycles"].sum()) / busy) if busy else 1.0

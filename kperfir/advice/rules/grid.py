@@ -101,9 +101,10 @@ def balance_sms(case: Case) -> Iterator[Finding]:
     length = row["tail_cycles"] / row["tail_share"] if row["tail_share"] > 0 else 0.0
     if row["tail_share"] < LEAST_TAIL or row["cta_spread"] < LEAST_SPREAD or not length:
         return
-    ctas = case.ctas
+    ctas = case.all_ctas
+    mean = float(ctas["cycles"].mean())
     whole = float(ctas["end_cycles"].max() - ctas["start_cycles"].min())
-    left = min(row["tail_share"], 0.5 * case.cta_cycles * row["sms_used"] / len(ctas) / whole)
+    left = min(row["tail_share"], 0.5 * mean * row["sms_used"] / len(ctas) / whole)
     longest = ctas.sort_values("cycles", ascending=False).iloc[0]
     yield Finding(
         rule="balance-sms",
@@ -113,7 +114,7 @@ def balance_sms(case: Case) -> Iterator[Finding]:
         figures=(
             Figure("tail_share", row["tail_share"], "share"),
             Figure("cta_spread", row["cta_spread"], "share"),
-            Figure("mean_cta_cycles", case.cta_cycles, "cycles"),
+            Figure("mean_cta_cycles", mean, "cycles"),
             Figure("longest_cta_cycles", float(longest["cycles"]), "cycles"),
         ),
         speedup=case.speedup(row["tail_share"] - left),
@@ -204,7 +205,7 @@ def _throughput(customers: int, demand: float) -> float:
 def _wait_share(case: Case) -> float:
     from kperfir.analysis.wait_time import wait_statistics
 
-    table = wait_statistics(case.spans, "kernel")
+    table = wait_statistics(case.totals, "kernel")
     cycles = float(table["cycles"].sum())
     return float(table["wait_cycles"].sum()) / cycles if cycles else 0.0
 

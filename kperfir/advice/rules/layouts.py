@@ -30,7 +30,7 @@ def convert_layout(case: Case) -> Iterator[Finding]:
         kernel=case.kernel,
         title=f"{share:.0%} of the time goes into layout conversions inside loops",
         places=case.places(rows),
-        figures=(Figure("convert_share", share, "share"), Figure("conversions", len(rows), "count")),
+        figures=(Figure("convert_share", share, "share"), Figure("conversions", case.executions(rows), "count")),
         speedup=case.speedup(share),
         bound=case.speedup(share),
         basis="the conversions take no time",

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kperfir.analysis.occupancy import sm_occupancy
+from kperfir.analysis.compare import compare_regions
+from kperfir.analysis.heat import source_heat
+from kperfir.analysis.occupancy import cta_cycles, sm_occupancy
 from kperfir.analysis.regions import KEYS, region_statistics, totals_statistics
 from kperfir.analysis.wait_time import wait_of_warps
 from kperfir.analysis.warp_lag import warp_lag
@@ -73,10 +75,17 @@ def test_statistics_equal_those_of_spans(timeline: Timeline, by: str) -> None:
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
-@pytest.mark.parametrize("table", [sm_occupancy, warp_lag, wait_of_warps])
+@pytest.mark.parametrize("table", [sm_occupancy, cta_cycles, warp_lag, wait_of_warps, source_heat])
 def test_tables_that_add_up_take_totals_for_spans(timeline: Timeline, table: object) -> None:
     assert callable(table)
     pd.testing.assert_frame_equal(table(timeline.totals.rows), table(timeline.spans), check_exact=True)
+
+
+def test_comparison_equals_that_of_spans(timeline: Timeline, tmp_path: Path) -> None:
+    write_matmul_capture(tmp_path / "y.kpf", CaptureShape(launches=3, ctas=5, seed=1))
+    other = load(tmp_path / "y.kpf")
+    found = compare_regions(timeline.totals.rows, other.totals.rows)
+    pd.testing.assert_frame_equal(found, compare_regions(timeline.spans, other.spans), check_exact=True)
 
 
 def test_totals_are_the_same_after_the_spans(timeline: Timeline) -> None:
