@@ -88,7 +88,8 @@ public:
             const std::vector<VirtualBlock> &blocks,
             const std::vector<VirtualRegister> &registers)
       : ops(ops), blocks(blocks), registers(registers),
-        intervals(registers.size()), rows(registers.size(), kUnset) {}
+        intervals(registers.size()), isRead(registers.size()),
+        comesLate(registers.size()), rows(registers.size(), kUnset) {}
 
   Allocation run() {
     computeIntervals();
@@ -171,8 +172,11 @@ private:
       for (const Reference &reference : op.references) {
         if (!reference.isDefinition)
           continue;
-        if (record)
+        if (record) {
           intervals[reference.reg].cover(2 * i + 1);
+          if (op.op.kind != OpKind::Register)
+            comesLate[reference.reg] = true;
+        }
         const auto &first = firstWrites[b][i - block.begin];
         if (!isPartial(op) ||
             std::find(first.begin(), first.end(), reference.reg) != first.end())
@@ -183,8 +187,10 @@ private:
       for (const Reference &reference : op.references) {
         if (reference.isDefinition)
           continue;
-        if (record)
+        if (record) {
           intervals[reference.reg].cover(2 * i);
+          isRead[reference.reg] = true;
+        }
         live.set(reference.reg);
       }
     }
@@ -274,6 +280,11 @@ private:
   }
 
   void release(uint32_t reg) {
+    // A result that nobody wants may come long after its instruction, and would
+    // hold up the next one to get the row. ptxas makes instructions of it that
+    // have no result (RED of ATOM), or lets it go to RZ.
+    if (comesLate[reg] && !isRead[reg])
+      return;
     if (registers[reg].rows == 0)
       predicates.release(rows[reg], 1);
     else
@@ -307,6 +318,7 @@ private:
   const std::vector<VirtualBlock> &blocks;
   const std::vector<VirtualRegister> &registers;
   std::vector<Interval> intervals;
+  std::vector<bool> isRead, comesLate; // by register
   std::vector<uint32_t> rows;
   std::vector<std::vector<std::vector<uint32_t>>>
       firstWrites; // by block and op

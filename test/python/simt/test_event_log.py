@@ -129,5 +129,14 @@ def test_what_is_free_waits_for_its_operands_if_it_is_told_to(flag: int, waits: 
     assert log["issue"][own] == log["issue"][after] or not waits
 
 
+def test_a_result_that_nobody_reads_holds_up_nobody() -> None:
+    body = "atom.global.add.u32 %r20, [%rd0], 1; mov.u32 %r21, 5; st.global.u32 [%rd0+4], %r21;"
+    module = simt.Module(ptx_lab.ptx(body, 1))
+    log = ptx_lab.launch(module, np.zeros(2, np.uint32), log=True).log
+    (atom,), (move,) = entries(module, log, "atom", 0), entries(module, log, "mov.u32 %r21", 0)
+    assert log["complete"][atom] - log["issue"][atom] > 200
+    assert log["issue"][move] <= log["issue"][atom] + 2
+
+
 def test_no_log_unless_asked_for() -> None:
     assert ptx_lab.run("mov.u32 %r1, 0;", np.zeros(1, np.uint32)).log is None
