@@ -258,6 +258,8 @@ void Lowering::fence() {
   for (size_t i = 1; i < parts.size(); ++i)
     if (!access.take(parts[i]))
       isOther = true; // proxy, mbarrier_init, async, tensormap::generic, ...
+  if (access.space == Space::Shared)
+    access.scope = MemScope::Cta; // Global memory is not its concern.
   VirtualOp &op =
       emit(Opcode::Fence, OpKind::Memory, {Pipe::Lsu, LatencyClass::Fence});
   access.store(op.op);

@@ -138,5 +138,14 @@ def test_a_result_that_nobody_reads_holds_up_nobody() -> None:
     assert log["issue"][move] <= log["issue"][atom] + 2
 
 
+@pytest.mark.parametrize(("space", "waits"), [("", True), (".shared::cta", False)])
+def test_a_fence_of_shared_memory_does_not_wait_for_stores_elsewhere(space: str, waits: bool) -> None:
+    body = f"st.global.u32 [%rd0], %r0; fence.proxy.async{space}; mov.u32 %r21, 5;"
+    module = simt.Module(ptx_lab.ptx(body, 1, target="sm_90a"))
+    log = ptx_lab.launch(module, np.zeros(1, np.uint32), on=ptx_lab.device("h100"), log=True).log
+    (store,), (move,) = entries(module, log, "st.global", 0), entries(module, log, "mov.u32 %r21", 0)
+    assert (log["issue"][move] - log["issue"][store] > 100) == waits
+
+
 def test_no_log_unless_asked_for() -> None:
     assert ptx_lab.run("mov.u32 %r1, 0;", np.zeros(1, np.uint32)).log is None
