@@ -144,6 +144,11 @@ class Timeline:
         self._require_records()
         return self._spans
 
+    @property
+    def span_count(self) -> int:
+        """How many rows `spans` has, or would have."""
+        return sum(int(launch.decoded.tracks["spans"].sum()) for launch in self._decoded)
+
     @cached_property
     def _spans(self) -> pd.DataFrame:
         """Spans of the launches that have any."""

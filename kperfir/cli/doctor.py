@@ -139,7 +139,7 @@ def check_simt() -> Finding:
         capture = Path(folder) / "probe.kpf"
         _child("-m", "kperfir.cli.probe", str(capture), TRITON_CACHE_DIR=folder)
         timeline = load(capture)
-        spans, cycles = len(timeline.spans), timeline.launches["cycles"].tolist()
+        spans, cycles = timeline.span_count, timeline.launches["cycles"].tolist()
     if not spans or not cycles:
         detail = "; ".join(["the kernel ran, but its timeline is empty", *timeline.notes])
         return Finding("failed", detail, "report this as a bug, with this output")

@@ -49,6 +49,6 @@ def command(files: tuple[Path, ...], out: Path, align: str) -> int:
         hours = apart_ns(timelines) / 3.6e12
         more = [f"the processes are {hours:,.0f} hours apart by their timers; --align start puts them side by side"]
     print_notes(timelines, [*repeats, *more])
-    spans = sum(len(timeline.spans) for timeline in timelines)
+    spans = sum(timeline.span_count for timeline in timelines)
     click.echo(f"kperfir: {spans} spans of {len(timelines)} processes in {out}", err=True)
     return exit_code(sum(int(timeline.launches["dropped"].sum()) for timeline in timelines))

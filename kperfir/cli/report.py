@@ -82,7 +82,7 @@ def _write_page(timeline: Timeline, page: Path, kernels: tuple[str, ...]) -> int
 
     write_page(timeline, page, kernels)
     print_notes([] if len(timeline.launches) else [timeline])
-    held = counted(int(timeline.totals.rows["count"].sum()), "span") if len(timeline.launches) else NO_LAUNCH
+    held = counted(timeline.span_count, "span") if len(timeline.launches) else NO_LAUNCH
     held += f", {len(timeline.details.spans):,} of them drawn" if timeline.details.sample else ""
     click.echo(f"kperfir: {held}; written to {page}, for a browser", err=True)
     return exit_code(int(timeline.launches["dropped"].sum()))

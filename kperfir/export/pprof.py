@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kperfir.capture.totals import Totals
     from kperfir.timeline import Timeline
 
 # What a sample counts: name and unit; the last is what pprof shows if nothing is asked for.
@@ -33,20 +34,21 @@ def write(timelines: Sequence[Timeline], out: BinaryIO) -> None:
     for timeline in timelines:
         for note in timeline.notes:
             profile.comment(note)
-        _add_samples(profile, timeline.spans)
+        _add_samples(profile, timeline.totals)
     # Without a time in its header the same timeline makes the same file.
     out.write(gzip.compress(profile.serialised(), mtime=0))
 
 
-def _add_samples(profile: _Profile, spans: pd.DataFrame) -> None:
+def _add_samples(profile: _Profile, totals: Totals) -> None:
+    spans = totals.rows  # All executions of a region by a warp are one row: they have the same stack.
     if spans.empty:
         return
     own = self_cycles(spans)
-    ratio = spans["duration_ns"].to_numpy() / np.maximum(spans["duration_cycles"].to_numpy(), 1)
+    time = own * spans["launch"].map(totals.ns_per_cycle).to_numpy(np.float64)
     table = pd.DataFrame(
         {
             "path": _paths(spans), "role": spans["role"].to_numpy(), "row": np.arange(len(spans)),
-            "executions": 1, "cycles": own, "wait": np.where(is_wait(spans), own, 0), "time": own * ratio,
+            "executions": spans["count"], "cycles": own, "wait": np.where(is_wait(spans), own, 0), "time": time,
         }
     )  # fmt: skip
     sums = {name: "sum" for name, _ in VALUES}

@@ -41,7 +41,7 @@ def span_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:
 
 def row_count(timeline: Timeline) -> int:
     """How many rows it gives."""
-    return len(timeline.aggregates if timeline.has_only_sums else timeline.spans)
+    return len(timeline.aggregates) if timeline.has_only_sums else timeline.span_count
 
 
 def _sums_chunks(timelines: Sequence[Timeline]) -> Iterator[pd.DataFrame]:

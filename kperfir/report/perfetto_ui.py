@@ -62,7 +62,7 @@ def trace_of(file: Path) -> Iterator[Path]:
     """The trace to show: `file`, or what a .kpf is exported to, for as long as it is shown.
 
     Raises:
-        UsageError: ``no-capture`` if there is no such file; ``not-a-trace``.
+        UsageError: ``no-capture`` if there is no such file; ``not-a-trace``; ``cut-off-trace``.
         CaptureError: The .kpf cannot be read.
     """
     if not file.is_file():
@@ -78,7 +78,15 @@ def trace_of(file: Path) -> Iterator[Path]:
             write_file([load(file)], trace)
             yield trace
         return
-    if not _is_trace(begin, file.stat().st_size):
+    size = file.stat().st_size
+    end = _end_of_packets(begin, size)
+    if end is not None and end > size:
+        raise UsageError(
+            "cut-off-trace", what="the trace is cut off", where=str(file), found=f"{size} bytes",
+            expected=f"{end} bytes or more: the last packet is longer than what is left of the file",
+            fix="write or copy it again, to a disk with space",
+        )  # fmt: skip
+    if end is None and not _is_other_trace(begin):
         raise UsageError(
             "not-a-trace", what="Perfetto reads no such file", where=str(file),
             found=f"bytes {begin[:8].hex(' ')}" if begin else "an empty file",
@@ -88,22 +96,24 @@ def trace_of(file: Path) -> Iterator[Path]:
     yield file
 
 
-def _is_packets(begin: bytes, size: int) -> bool:
-    """Whether `begin`, of a file of `size` bytes, is packets of perfetto.protos.Trace one behind the other."""
-    at = 0
+def _end_of_packets(begin: bytes, size: int) -> int | None:
+    """Where the last packet of perfetto.protos.Trace ends that begins in the first bytes of a file of `size` bytes.
+
+    None if they are no packets: of a single one with a length that does not fit, it is not known.
+    """
+    at = packets = 0
     while at < len(begin):
         if begin[at : at + 1] != _PACKET:
-            return False
+            return None
         more = next((n for n, byte in enumerate(begin[at + 1 : at + 11]) if byte < 0x80), 9)  # Bytes of its length.
         length = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(begin[at + 1 : at + 2 + more]))
         at += 2 + more + length
-    return at <= size
+        packets += 1
+    return at if packets > 1 or 0 < at <= size else None
 
 
-def _is_trace(begin: bytes, size: int) -> bool:
-    """Whether a file of `size` bytes may be a trace, by its first bytes."""
-    if begin[:1] == _PACKET and _is_packets(begin, size):
-        return True
+def _is_other_trace(begin: bytes) -> bool:
+    """Whether a file may be a trace that is no packets, by its first bytes."""
     text = begin.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text[:1] == b"[":
         return text[1:].lstrip()[:1] in (b"{", b"]", b"")

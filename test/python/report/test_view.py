@@ -15,6 +15,7 @@ import pytest
 from kperfir.cli.main import main
 from kperfir.errors import UsageError
 from kperfir.report.perfetto_ui import HOST, Server, find_ui, trace_of
+from support.synthetic import CaptureShape, write_matmul_capture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -120,6 +121,21 @@ def test_file_that_is_no_trace_is_refused(
     monkeypatch.setattr(Server, "serve", lambda _: pytest.fail("it was served"))
     assert main(["view", str(tmp_path / name), "--no-browser"]) == 2
     assert "[not-a-trace]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("left_out", [1, 2, 500])
+def test_trace_that_is_cut_off_is_said_to_be(tmp_path: Path, left_out: int) -> None:
+    from kperfir.export import write_file
+    from kperfir.timeline import load
+
+    write_matmul_capture(tmp_path / "x.kpf", CaptureShape(ctas=1))
+    file = tmp_path / "x.pftrace"
+    write_file([load(tmp_path / "x.kpf")], file)
+    whole = file.stat().st_size
+    file.write_bytes(file.read_bytes()[:-left_out])
+    with pytest.raises(UsageError, match="cut-off-trace") as caught, trace_of(file):
+        pytest.fail("it was served")
+    assert f"{whole - left_out} bytes" in str(caught.value)
 
 
 @pytest.mark.parametrize("format_name", ["pftrace", "json"])
