@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kperfir.errors import ConfigError, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
 PREFIX = "TRITON_KPERF"
 
@@ -40,6 +40,12 @@ KINDS = (
 )
 # Sets of kinds; passes/RegionPolicy.cpp says which.
 POLICIES = ("minimal", "auto", "memory", "mma", "sync", "full")
+
+# Settings that machine code depends on; where it runs and what is kept of its launches is not among them.
+OF_CODE = (
+    "regions", "budget", "strategy", "buffer", "buffer_bytes", "batch", "ctas", "iterations", "sms", "warps",
+    "granularity",
+)  # fmt: skip
 
 _TRUE = ("1", "true", "on", "yes")
 _FALSE = ("", "0", "false", "off", "no")
@@ -221,12 +227,14 @@ class Options:
             for pattern in self.kernels
         )
 
-    def to_environment(self) -> dict[str, str]:
-        """Return the variables that make a child process resolve to these options; defaults are left out."""
+    def to_environment(self, names: Container[str] | None = None) -> dict[str, str]:
+        """Return the variables that make a child process resolve to these options, or those of some names; defaults
+        are left out.
+        """
         texts: dict[str, str] = {}
         for setting in dataclasses.fields(self):
             value = getattr(self, setting.name)
-            if value != setting.default:
+            if value != setting.default and (names is None or setting.name in names):
                 texts[setting.metadata["variable"]] = _text(value)
         return texts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from support.compiling import attempt, instrumentation
 
 if TYPE_CHECKING:
     from kernels.registry import Case
+    from kperfir.audit.builds import Build
+    from kperfir.config import Options
 
 TARGETS = {"sm_80": 80, "sm_90": 90, "sm_100": 100}
 
@@ -48,8 +51,13 @@ def audit_all(target: str) -> dict[str, dict[str, Any]]:
 
 
 def compiler(case: Case, target: str) -> Any:
-    """Compiles a case again with other options."""
-    return lambda options: compile_with(options, lambda: attempt(case, target).compiled)
+    """Compiles a case again with other options, or a bound of registers."""
+
+    def compile(options: Options | None, /, maxnreg: int = 0) -> Build:
+        bounded = dataclasses.replace(case, options={**case.options, "maxnreg": maxnreg}) if maxnreg else case
+        return compile_with(options, lambda: attempt(bounded, target).compiled)
+
+    return compile
 
 
 def regions(audits: dict[tuple[str, str], dict[str, Any]]) -> str:
@@ -101,7 +109,8 @@ def footprints(audits: dict[tuple[str, str], dict[str, Any]]) -> str:
             rows.append([
                 target, name, *(f"{before[key]} → {after[key]}" for key in ("ctas_per_sm", "registers", "stack_bytes")),
                 f"{before['stack_accesses']} → {after['stack_accesses']}", after["limiter"],
-                cheaper["setting"] if cheaper else "none of those tried",
+                audit["step"] or "", cheaper["setting"] if cheaper else "none of those tried",
+                cheaper["note"] if cheaper else "",
             ])  # fmt: skip
     changes.sort()
     text = f"{len(audits) - len(rows)} of {len(audits)} kernels keep their occupancy and add nothing to the stack. "
@@ -109,6 +118,8 @@ def footprints(audits: dict[tuple[str, str], dict[str, Any]]) -> str:
     text += f"from {changes[0]:+d} to {changes[-1]:+d}. The others:\n\n"
     columns = (
         "target", "kernel", "CTAs per SM", "registers", "stack bytes", "stack accesses", "limited by",
-        "cheaper setting that avoids it",
+        "registers at that step", "cheaper setting that avoids it", "with that",
     )  # fmt: skip
-    return text + table(columns, rows)
+    notes = [[target, name, audit["note"]] for (target, name), audit in audits.items() if audit["note"]]
+    said = "\nWhat was done where records would have taken registers to the stack (kperfir/compile/spills.py):\n\n"
+    return text + table(columns, rows) + said + table(("target", "kernel", "note"), notes)

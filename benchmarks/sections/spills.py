@@ -55,6 +55,8 @@ def spell(rung: Rung) -> str:
 
 
 def _text(value: object) -> str:
+    if value == spills.TRANSFERS:
+        return "of transfers"
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 

@@ -91,8 +91,9 @@ class CachedKernel:
         threads = _threads(ptx, self._options)
         return Build(self._name, self._arch, ptx, cubin, layout, threads, self._shared_bytes, self._note)
 
-    def compile(self, options: Options | None, arch: int = 0) -> Build:
-        """Compile it again, for another `arch` if given; without records if `options` is None.
+    def compile(self, options: Options | None, arch: int = 0, maxnreg: int = 0) -> Build:
+        """Compile it again, for another `arch` or with another bound of registers if given; without records if
+        `options` is None.
 
         Raises:
             CompileError: ``not-instrumented``.
@@ -103,7 +104,7 @@ class CachedKernel:
         hook = contextlib.nullcontext() if options is None else triton_hook.installed(options)
         with hook, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            compiled = self._triton_compile(source, suffix, arch or self._arch)
+            compiled = self._triton_compile(source, suffix, arch or self._arch, maxnreg)
         return build_of(compiled, instrumented=options is not None, caught=caught)
 
     def _assemble(self, ptx: str) -> bytes:
@@ -116,14 +117,15 @@ class CachedKernel:
         backend.add_stages(stages, backend.parse_options(dict(self._options)), Language.TRITON)
         return bytes(stages["cubin"](ptx, {}))
 
-    def _triton_compile(self, source: str, suffix: str, arch: int) -> Any:
+    def _triton_compile(self, source: str, suffix: str, arch: int, maxnreg: int) -> Any:
         import triton
         from triton.backends.compiler import GPUTarget
 
         with tempfile.TemporaryDirectory(prefix="kperfir-") as folder:
             path = Path(folder) / f"{self._name[:100]}{suffix}"
             shutil.copyfile(self._files[source], path)
-            return triton.compile(str(path), target=GPUTarget("cuda", arch, _WARP_SIZE), options=dict(self._options))
+            options = self._options | ({"maxnreg": maxnreg} if maxnreg else {})
+            return triton.compile(str(path), target=GPUTarget("cuda", arch, _WARP_SIZE), options=options)
 
 
 def build_of(compiled: Any, *, instrumented: bool, caught: Any = ()) -> Build:

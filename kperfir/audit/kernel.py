@@ -10,42 +10,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kperfir.audit.builds import Build, disassemble, resource_usage
+from kperfir.audit.cheaper import Cheaper, Excess, find_cheaper
 from kperfir.audit.regions import Code, CodeAudit, audit_code
 from kperfir.audit.resources import Footprint, footprint
 from kperfir.capture.layout_json import parse_layout
 from kperfir.code.ptx import parse_ptx
+from kperfir.code.residency import most_registers
 from kperfir.code.sass import parse_sass
-from kperfir.config import PREFIX, Options, resolve
+from kperfir.config import resolve
 from kperfir.errors import CompileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from kperfir.audit.cheaper import Compile
     from kperfir.code.sass import MachineProgram
-
-    # Compiles the kernel again with these options, or as it is; raises if that fails.
-    Compile = Callable[[Options | None], Build]
-
-# What is tried where records cost too much, from the most telling to the least.
-_CHEAPER: tuple[dict[str, Any], ...] = (
-    {"buffer": "global"}, {"budget": 8}, {"budget": 4}, {"regions": ("memory",)}, {"regions": ("mma",)},
-    {"regions": ("minimal",)}, {"regions": ("kernel",)},
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Cheaper:
-    """A setting that avoids what the one in force costs, as environment variables, and what the kernel then takes."""
-
-    setting: str
-    footprint: Footprint
+    from kperfir.config import Options
 
 
 @dataclass(frozen=True, slots=True)
 class KernelAudit:
     """`before` is the kernel without records, `after` with them; `cheaper`, if that is worse, what would help.
 
-    `note` is what was done about registers when it was compiled (kperfir/compile/spills.py).
+    Attributes:
+        note: What was done about registers when it was compiled (kperfir/compile/spills.py).
+        step: Registers with which as many CTAs would fit as without records; 0 where registers cost none.
     """
 
     kernel: str
@@ -56,6 +43,7 @@ class KernelAudit:
     after: Footprint
     cheaper: Cheaper | None
     note: str = ""
+    step: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -86,30 +74,16 @@ def audit_kernel(instrumented: Build, compile: Compile, options: Options | None 
     code = audit_code(Code(ptx, sass), layout)
     plain = compile(None)
     before, after = _footprint(plain, _machine_code(plain)), _footprint(instrumented, sass)
+    step = 0
+    if after.ctas_per_sm < before.ctas_per_sm and after.limiter == "registers":
+        step = most_registers(threads=instrumented.threads, ctas=before.ctas_per_sm)
     cheaper = None
     if after.is_worse_than(before):
-        cheaper = _find_cheaper(before, compile, options or resolve())
+        excess = Excess(before, options or resolve(), layout, step)
+        cheaper = find_cheaper(excess, compile, lambda build: _footprint(build, _machine_code(build)))
     return KernelAudit(
-        instrumented.kernel, layout.target, layout.hash, code, before, after, cheaper, instrumented.note
+        instrumented.kernel, layout.target, layout.hash, code, before, after, cheaper, instrumented.note, step
     )  # fmt: skip
-
-
-def _find_cheaper(before: Footprint, compile: Compile, options: Options) -> Cheaper | None:
-    for changes in _CHEAPER:
-        try:
-            build = compile(dataclasses.replace(options, **changes))
-            after = _footprint(build, _machine_code(build))
-        except Exception:  # A setting with which it does not compile is not the one to recommend.
-            continue
-        if not after.is_worse_than(before):
-            return Cheaper(
-                ", ".join(f"{PREFIX}_{name.upper()}={_spell(value)}" for name, value in changes.items()), after
-            )
-    return None
-
-
-def _spell(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _machine_code(build: Build) -> MachineProgram:

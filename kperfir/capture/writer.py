@@ -48,7 +48,10 @@ OVER_FILE_BYTES = "file-bytes"
 
 @dataclass(frozen=True, slots=True)
 class ProcessInfo:
-    """Who captured, and on what. `chip` names the device's model; its nominal clock and SMs are None if not known."""
+    """Who captured, and on what. `chip` names the device's model; its nominal clock and SMs are None if not known.
+    `settings` are the variables that kernels were compiled with, as far as those are not the defaults;
+    None if nobody says.
+    """
 
     host: str
     pid: int
@@ -60,6 +63,7 @@ class ProcessInfo:
     clock_hz: float | None = None
     sm_count: int | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] | None = None
 
     @classmethod
     def of_this_process(cls, **facts: Any) -> ProcessInfo:
@@ -144,6 +148,8 @@ class CaptureWriter:
         self._uninstrumented: Counter[tuple[str, str]] = Counter()
         self._fd: int | None = self._open()
         meta = {**asdict(process), "bounds": asdict(self.bounds)}
+        if process.settings is None:
+            del meta["settings"]
         self._write(kpf.pack_file_header(writer_version()))
         self._append(kpf.PROCESS, meta)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def command(file: Path, pattern: str, targets: tuple[str, ...], *, no_store: boo
     capture = Capture.open(file)
     chosen = matching_kernels([kernel.name for kernel in capture.kernels], pattern)
     kernels = [kernel for kernel in capture.kernels if kernel.name in chosen]
-    audits, failures = _audit_all(kernels, targets)
+    audits, failures = _audit_all(kernels, targets, capture.process.get("settings"))
     if as_json:
         click.echo(json.dumps({"kperfir_audit": JSON_VERSION, "kernels": audits, "failures": failures}, indent=2))
     else:
@@ -59,7 +60,7 @@ def command(file: Path, pattern: str, targets: tuple[str, ...], *, no_store: boo
 
 
 def _audit_all(
-    kernels: Sequence[KernelRecord], targets: Sequence[str]
+    kernels: Sequence[KernelRecord], targets: Sequence[str], settings: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Audits as JSON-ready data, and why others could not be made."""
     audits, failures = [], []
@@ -67,7 +68,7 @@ def _audit_all(
         for target in targets or ("",):
             with hold_output() as output:  # Where ptxas fails, Triton prints all of the PTX.
                 try:
-                    audits.append(_audit(kernel, target))
+                    audits.append(_audit(kernel, target, settings))
                     continue
                 except KPerfError as error:
                     reason = str(error)
@@ -78,7 +79,7 @@ def _audit_all(
     return audits, failures
 
 
-def _audit(kernel: KernelRecord, target: str) -> dict[str, Any]:
+def _audit(kernel: KernelRecord, target: str, settings: Any) -> dict[str, Any]:
     try:
         from kperfir.audit.builds import CachedKernel
         from kperfir.audit.kernel import audit_kernel
@@ -91,9 +92,11 @@ def _audit(kernel: KernelRecord, target: str) -> dict[str, Any]:
             found=str(error), fix="audit where the capture was made",
         ) from None  # fmt: skip
     arch = int(target.removeprefix("sm_") or 0)
-    options = resolve()
+    # What the capture was made with; for another target, what the environment says comes first.
+    captured = {str(name): str(value) for name, value in settings.items()} if isinstance(settings, dict) else None
+    options = resolve(captured if captured is None or not arch else captured | os.environ)
     build = cached.compile(options, arch) if arch else cached.captured(kernel.layout.text)
-    audit = audit_kernel(build, lambda chosen: cached.compile(chosen, arch), options)
+    audit = audit_kernel(build, lambda chosen, /, maxnreg=0: cached.compile(chosen, arch, maxnreg), options)
     return {**audit.as_json(), "compiled": kernel.facts.get("hash", "")}
 
 
@@ -101,6 +104,7 @@ def _print(audits: list[dict[str, Any]], failures: list[dict[str, str]]) -> None
     from rich.text import Text
 
     from kperfir.audit.findings import describe
+    from kperfir.audit.resources import Footprint
     from kperfir.audit.verdicts import FAILED
 
     out = console()
@@ -119,10 +123,14 @@ def _print(audits: list[dict[str, Any]], failures: list[dict[str, str]]) -> None
         print_table(out, _footprints(audit))
         if audit["note"]:
             out.print(Text(audit["note"]), soft_wrap=True)
-        if audit["cheaper"]:
-            out.print(
-                Text(f"cheaper: {audit['cheaper']['setting']} takes no more than without records", style="yellow")
-            )
+        if audit["step"]:
+            fewer = f"{audit['before']['ctas_per_sm']} to {audit['after']['ctas_per_sm']} CTAs per SM"
+            out.print(Text(f"more than {audit['step']} registers per thread take occupancy from {fewer}"))
+        if cheaper := audit["cheaper"]:
+            text = f"cheaper: {cheaper['setting']}: takes no more than without records"
+            out.print(Text(f"{text} ({cheaper['note']})" if cheaper["note"] else text, style="yellow"))
+        elif Footprint(**audit["after"]).is_worse_than(Footprint(**audit["before"])):
+            out.print(Text("cheaper: none of what was tried takes no more than without records", style="yellow"))
         out.print()
         print_table(out, _regions(code["regions"]))
         for region in failed:

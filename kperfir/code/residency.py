@@ -8,6 +8,7 @@ from __future__ import annotations
 _WARP_SIZE = 32
 SUB_CORES = 4  # Of an SM, each with a scheduler of its own; a warp belongs to that of its number modulo this.
 _REGISTERS_PER_SM = 65536
+_MOST_REGISTERS = 255  # Per thread.
 _REGISTER_UNIT = 256  # Per warp.
 _SHARED_UNIT = 128
 _SHARED_RESERVED = 1024  # Per CTA, for the system.
@@ -40,6 +41,15 @@ def occupancy(arch: int, *, threads: int, registers: int, shared_bytes: int) -> 
         (by_shared, "shared memory"),
         key=lambda bound: bound[0],
     )
+
+
+def most_registers(*, threads: int, ctas: int) -> int:
+    """Registers that a thread may have where an SM is to hold so many CTAs; 0 if there are not enough for any."""
+    warps = -(-threads // _WARP_SIZE) * ctas
+    if warps < 1:
+        return 0
+    per_warp = _REGISTERS_PER_SM // SUB_CORES // -(-warps // SUB_CORES) // _REGISTER_UNIT * _REGISTER_UNIT
+    return min(per_warp // _WARP_SIZE, _MOST_REGISTERS)
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -43,7 +43,7 @@ class Rung:
 
 
 # Where values go to and come from: without what keeps operands in registers around a matrix instruction.
-_TRANSFERS = (
+TRANSFERS = (
     "minimal", "between", "iteration", "load", "store", "async_copy", "async_wait", "tma", "mbarrier_wait",
     "wgmma_wait", "atomic",
 )  # fmt: skip
@@ -54,7 +54,7 @@ LADDER = (
     Rung(holds_ctas=True),
     Rung({"buffer": "global"}),
     Rung({"buffer": "global", "budget": 8}, loses_records=True),
-    Rung({"regions": _TRANSFERS}, loses_records=True),
+    Rung({"regions": TRANSFERS}, loses_records=True),
     Rung({"regions": ("sync",)}, loses_records=True),
     Rung({"buffer": "global", "regions": ("minimal",)}, loses_records=True),
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kperfir.compile.refusal import announce
+from kperfir.config import OF_CODE
 from kperfir.errors import CaptureError, DeviceError, KPerfError, as_ours, warn
 from kperfir.runtime.drain import Drain
 from kperfir.runtime.file_names import FileNames, capture_path, is_descendant, names_file, rank
@@ -304,6 +305,7 @@ class Recorder:
                     for name in ("triton", "torch")
                     if name in sys.modules
                 },
+                settings=self.options.to_environment(OF_CODE),
             )
             self._writer = CaptureWriter(self.path, process, Bounds(self.options.launches, self.options.file_bytes))
             _call_at_end_of_worker(self.close)

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernels.cases import CASES, WORKLOADS
-from kperfir.audit.builds import build_of, disassemble
+from kperfir.audit.builds import Build, build_of, compile_with, disassemble
 from kperfir.audit.findings import findings_path
 from kperfir.audit.kernel import audit_kernel
 from kperfir.audit.regions import Code, CodeAudit, audit_code
 from kperfir.capture.layout_json import parse_layout
+from kperfir.capture.reader import Capture
 from kperfir.cli.main import main
 from kperfir.code.ptx import parse_ptx
 from kperfir.code.sass import parse_sass
+from kperfir.config import Options, resolve
 from kperfir.errors import CompileError
 from support.compiling import attempt, instrumentation
 from support.launch import run_profiled
@@ -96,3 +98,28 @@ def test_a_kernel_that_the_cache_no_longer_has_is_told(
     assert main(["audit", str(path)]) == 1
     assert "not-in-cache" in capsys.readouterr().out
     assert not findings_path(path).exists()
+
+
+def test_a_cheaper_setting_was_compiled_and_keeps_all_records():
+    name, target = "dropout_philox", "sm_80"
+    with instrumentation():
+        build = build_of(attempt(CASES[name], target).compiled, instrumented=True)
+
+    def compile(options: Options | None, /, maxnreg: int = 0) -> Build:
+        case = CASES[name]
+        bounded = dataclasses.replace(case, options={**case.options, "maxnreg": maxnreg}) if maxnreg else case
+        return compile_with(options, lambda: attempt(bounded, target).compiled)
+
+    audit = audit_kernel(build, compile, resolve({}))
+    assert audit.after.ctas_per_sm < audit.before.ctas_per_sm
+    assert audit.before.registers <= audit.step < audit.after.registers
+    assert audit.cheaper is not None
+    assert audit.cheaper.setting == f"maxnreg={audit.step} (an option of the launch)"
+    assert audit.cheaper.footprint.ctas_per_sm == audit.before.ctas_per_sm
+    assert audit.cheaper.note == ""
+
+
+def test_settings_of_the_capture_are_what_cheaper_ones_are_derived_from(tmp_path: Path):
+    path = tmp_path / "out.kpf"
+    run_profiled(WORKLOADS["softmax_fp32"], path, regions="memory", batch=2)
+    assert Capture.open(path).process["settings"] == {"TRITON_KPERF_REGIONS": "memory", "TRITON_KPERF_BATCH": "2"}
