@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dialect/KPerf/KPerf.h"
-#include "passes/ForeignOps.h"
 #include "passes/OperationList.h"
 #include "passes/Options.h"
 #include "passes/ScopeTags.h"
@@ -21,8 +20,8 @@ namespace {
 
 class Requests {
 public:
-  Requests(const OperationList &list, Operation *kernel)
-      : list(list), kernel(kernel) {}
+  explicit Requests(const OperationList &list)
+      : list(list), kernel(list.getKernel()) {}
 
   /// `<first>:<last>:<kind>:<name>`
   LogicalResult insertRegion(StringRef text) {
@@ -95,13 +94,10 @@ struct InsertAt : impl::InsertAtBase<InsertAt> {
       : regions(std::move(regions)), marks(std::move(marks)) {}
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    module->removeAttr(OperationList::kAttribute);
-    FailureOr<FunctionOpInterface> kernel = findKernel(module);
-    if (failed(kernel))
+    FailureOr<OperationList> list = OperationList::take(getOperation());
+    if (failed(list))
       return signalPassFailure();
-    OperationList list(*kernel);
-    Requests requests(list, *kernel);
+    Requests requests(*list);
     auto insertRegion = [&](StringRef text) {
       return requests.insertRegion(text);
     };

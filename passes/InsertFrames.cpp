@@ -1,5 +1,4 @@
-//===- InsertFrames.cpp - Put stamps and frames where a callback chose them
-//===//
+//===- InsertFrames.cpp - Put stamps and frames where they were chosen ----===//
 //
 // Records that say which stamp of which frame they belong to: nesting is
 // checked like that of any other record, and kperf-assign-frames makes the
@@ -9,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dialect/KPerf/KPerf.h"
-#include "passes/ForeignOps.h"
 #include "passes/OperationList.h"
 #include "passes/Options.h"
 #include "passes/RegionTree.h"
@@ -37,8 +35,8 @@ struct Place {
 
 class FrameRequests {
 public:
-  FrameRequests(const OperationList &list, Operation *kernel)
-      : list(list), kernel(kernel) {}
+  explicit FrameRequests(const OperationList &list)
+      : list(list), kernel(list.getKernel()) {}
 
   /// `<kind>:<name>`
   LogicalResult addRegion(StringRef text) {
@@ -151,13 +149,10 @@ struct InsertFrames : impl::InsertFramesBase<InsertFrames> {
       : regions(std::move(regions)), frames(std::move(frames)) {}
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
-    module->removeAttr(OperationList::kAttribute);
-    FailureOr<FunctionOpInterface> kernel = findKernel(module);
-    if (failed(kernel))
+    FailureOr<OperationList> list = OperationList::take(getOperation());
+    if (failed(list))
       return signalPassFailure();
-    OperationList list(*kernel);
-    FrameRequests requests(list, *kernel);
+    FrameRequests requests(*list);
     auto addRegion = [&](StringRef text) { return requests.addRegion(text); };
     auto addFrame = [&](StringRef text) { return requests.addFrame(text); };
     if (failed(OperationList::forEachRequest(regions, addRegion)) ||

@@ -39,7 +39,6 @@ public:
   /// `around` holds, which may be null.
   Value makePredicate(Operation *loop, Value around) const;
 
-  const IterationRange &getRange() const { return range; }
   /// The starts of the iterations of which some are left out.
   ArrayRef<RecordOp> getStarts() const { return starts; }
   /// What a reader of the records has to know.

@@ -2,6 +2,8 @@
 
 #include "passes/OperationList.h"
 
+#include "passes/ForeignOps.h"
+
 #include "mlir/IR/Block.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -15,6 +17,14 @@ OperationList::OperationList(FunctionOpInterface function) : kernel(function) {
     indices[op] = static_cast<int64_t>(operations.size());
     operations.push_back(op);
   });
+}
+
+FailureOr<OperationList> OperationList::take(ModuleOp module) {
+  module->removeAttr(kAttribute);
+  FailureOr<FunctionOpInterface> kernel = findKernel(module);
+  if (failed(kernel))
+    return failure();
+  return OperationList(*kernel);
 }
 
 int64_t OperationList::getIndex(Operation *op) const {

@@ -23,6 +23,12 @@ public:
   static constexpr StringRef kAttribute = "kperf.operations";
 
   explicit OperationList(FunctionOpInterface function);
+  /// Of the kernel of a module, from which the list that waited for Python is
+  /// taken away: how a pass begins that carries requests out. Fails with a
+  /// diagnostic if there is no kernel.
+  static FailureOr<OperationList> take(ModuleOp module);
+
+  Operation *getKernel() const { return kernel; }
 
   ArrayRef<Operation *> getOperations() const { return operations; }
   /// The operation with such a number, or null.

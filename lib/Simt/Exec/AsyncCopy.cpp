@@ -1,5 +1,4 @@
-//===- AsyncCopy.cpp - cp.async and its groups
-//-----------------------------===//
+//===- AsyncCopy.cpp - cp.async and its groups ----------------------------===//
 //
 // Bytes that a copy fills count as unwritten from its issue until the issuing
 // warp has waited for its group (or an mbarrier has told of its completion):

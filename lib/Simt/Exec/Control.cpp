@@ -1,5 +1,4 @@
-//===- Control.cpp - Branches, exits, traps, and what errors say
-//-----------===//
+//===- Control.cpp - Branches, exits, traps, and what errors say ----------===//
 
 #include "Simt/Exec/Sm.h"
 

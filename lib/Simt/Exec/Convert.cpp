@@ -1,5 +1,4 @@
-//===- Convert.cpp - cvt
-//---------------------------------------------------===//
+//===- Convert.cpp - cvt --------------------------------------------------===//
 //
 // Integer widths, integer and float, float widths, roundings to integers, fp8.
 // Float to integer saturates; a NaN becomes 0, or the value with only the top

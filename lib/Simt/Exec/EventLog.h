@@ -1,5 +1,4 @@
-//===- EventLog.h - When each warp instruction issued and completed
-//--------===//
+//===- EventLog.h - When each warp instruction issued and completed -------===//
 //
 // The ground truth of the device: opt-in, one entry per executed warp
 // instruction, in the order of issue on its SM.

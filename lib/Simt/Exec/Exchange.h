@@ -1,5 +1,4 @@
-//===- Exchange.h - Answers what SMs have asked of global memory
-//-----------===//
+//===- Exchange.h - Answers what SMs have asked of global memory ----------===//
 //
 // Between two runs of the SMs: executes their requests in the order of cycle,
 // SM, queue. This is the only place where global memory changes and where SMs

@@ -1,5 +1,4 @@
-//===- GlobalRequest.h - What an SM asks of global memory
-//------------------===//
+//===- GlobalRequest.h - What an SM asks of global memory -----------------===//
 //
 // Queued by an SM while it runs alone; executed (data and time) at the next
 // exchange, in the order of (cycle, SM, queue). What concerns nobody else, the

@@ -1,5 +1,4 @@
-//===- Launch.cpp - Occupancy, and the cost of each op
-//---------------------===//
+//===- Launch.cpp - Occupancy, and the cost of each op --------------------===//
 
 #include "Simt/Exec/Launch.h"
 

@@ -1,5 +1,4 @@
-//===- Launch.h - What all SMs share while a kernel runs
-//-------------------===//
+//===- Launch.h - What all SMs share while a kernel runs ------------------===//
 
 #ifndef KPERFIR_SIMT_EXEC_LAUNCH_H
 #define KPERFIR_SIMT_EXEC_LAUNCH_H

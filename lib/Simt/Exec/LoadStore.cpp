@@ -112,11 +112,7 @@ void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {
   case Space::Shared:
     return storeShared(warp, op, active, addresses);
   case Space::SharedCluster:
-    if (LaneMask remote = splitRemote(warp, active, addresses)) {
-      storeRemote(warp, op, remote, addresses);
-      active &= ~remote;
-    }
-    return active ? storeShared(warp, op, active, addresses) : void();
+    return storeCluster(warp, op, active, addresses);
   case Space::Local:
     return accessLocal(warp, op, active, addresses);
   case Space::Param:
@@ -124,13 +120,8 @@ void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {
     break;
   }
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kSharedWindow)) {
+    storeCluster(warp, op, lanes, addresses);
     active &= ~lanes;
-    if (LaneMask remote = splitRemote(warp, lanes, addresses)) {
-      storeRemote(warp, op, remote, addresses);
-      lanes &= ~remote;
-    }
-    if (lanes)
-      storeShared(warp, op, lanes, addresses);
   }
   if (LaneMask lanes = lanesInWindow(addresses.lane, active, kLocalWindow)) {
     accessLocal(warp, op, lanes, addresses);
@@ -138,6 +129,16 @@ void Sm::store(Warp &warp, const MicroOp &op, LaneMask active) {
   }
   if (active)
     storeGlobal(warp, op, active, addresses);
+}
+
+/// Shared memory of this CTA or of others.
+void Sm::storeCluster(Warp &warp, const MicroOp &op, LaneMask active,
+                      Addresses &addresses) {
+  LaneMask remote = splitRemote(warp, active, addresses);
+  if (remote)
+    storeRemote(warp, op, remote, addresses);
+  if (active & ~remote)
+    storeShared(warp, op, active & ~remote, addresses);
 }
 
 void Sm::checkAlignment(const Warp &warp, const MicroOp &op, LaneMask active,

@@ -13,27 +13,43 @@
 
 namespace kperfir::simt {
 
-/// ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16: number of matrices, or 0.
-static unsigned matrixCount(const Words &words, bool &isTransposed) {
+namespace {
+/// What ldmatrix and stmatrix move.
+struct Matrices {
   unsigned count = 0;
+  bool isTransposed = false;
+};
+} // namespace
+
+/// ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16; no matrices if it is
+/// unknown.
+static Matrices parseMatrices(const Words &words) {
+  Matrices matrices;
   bool isKnown = words.size() > 4 && words[1] == "sync" &&
                  words[2] == "aligned" && words[3] == "m8n8" &&
                  words.back() == "b16";
   for (size_t i = 4; isKnown && i + 1 < words.size(); ++i) {
     if (words[i] == "trans")
-      isTransposed = true;
+      matrices.isTransposed = true;
     else if (words[i] == "x1" || words[i] == "x2" || words[i] == "x4")
-      count = static_cast<unsigned>(words[i][1] - '0');
+      matrices.count = static_cast<unsigned>(words[i][1] - '0');
     else if (words[i] != "shared" && words[i] != "shared::cta")
       isKnown = false;
   }
-  return isKnown ? count : 0;
+  return isKnown ? matrices : Matrices{};
+}
+
+static void describe(const Matrices &matrices, MicroOp &op) {
+  op.type = Type::B16;
+  op.space = Space::Shared;
+  op.width = static_cast<uint8_t>(matrices.count);
+  if (matrices.isTransposed)
+    op.flags |= kTranspose;
 }
 
 void Lowering::loadMatrix() {
-  bool isTransposed = false;
-  unsigned count = matrixCount(words(), isTransposed);
-  if (count == 0)
+  Matrices matrices = parseMatrices(words());
+  if (matrices.count == 0)
     unsupported();
   expectOperands(2, 2);
   Value base = addressBase(operand(1));
@@ -43,39 +59,30 @@ void Lowering::loadMatrix() {
       targets.push_back(target(element, 'w'));
   else
     targets.push_back(target(operand(0), 'w'));
-  if (targets.size() != count)
+  if (targets.size() != matrices.count)
     malformed("found " + std::to_string(targets.size()) +
-              " destinations, expected " + std::to_string(count));
+              " destinations, expected " + std::to_string(matrices.count));
   VirtualOp &op = emit(Opcode::LdMatrix, OpKind::Matrix,
                        {Pipe::Lsu, LatencyClass::LdMatrix});
-  op.op.type = Type::B16;
-  op.op.space = Space::Shared;
-  op.op.width = static_cast<uint8_t>(count);
-  if (isTransposed)
-    op.op.flags |= kTranspose;
+  describe(matrices, op.op);
   setAddress(op, base, operand(1));
   for (const auto &reg : targets)
     writePool(op, reg);
 }
 
 void Lowering::storeMatrix() {
-  bool isTransposed = false;
-  unsigned count = matrixCount(words(), isTransposed);
-  if (count == 0)
+  Matrices matrices = parseMatrices(words());
+  if (matrices.count == 0)
     unsupported();
   expectOperands(2, 2);
   Value base = addressBase(operand(0));
   std::vector<Value> values = sources(operand(1), 'w');
-  if (values.size() != count)
+  if (values.size() != matrices.count)
     malformed("found " + std::to_string(values.size()) + " values, expected " +
-              std::to_string(count));
+              std::to_string(matrices.count));
   VirtualOp &op = emit(Opcode::StMatrix, OpKind::Matrix,
                        {Pipe::Lsu, LatencyClass::StMatrix});
-  op.op.type = Type::B16;
-  op.op.space = Space::Shared;
-  op.op.width = static_cast<uint8_t>(count);
-  if (isTransposed)
-    op.op.flags |= kTranspose;
+  describe(matrices, op.op);
   setAddress(op, base, operand(0));
   for (const Value &value : values)
     readPool(op, value);

@@ -1,5 +1,4 @@
-//===- Machine.h - All SMs of a device, running one kernel
-//-----------------===//
+//===- Machine.h - All SMs of a device, running one kernel ----------------===//
 //
 // Time advances in steps of one L2 latency. In a step every SM runs alone (on
 // any host thread); at its end the exchange answers what they asked of global

@@ -1,5 +1,4 @@
-//===- MatrixKernels.h - Vectorised parts of the matrix instructions
-//-------===//
+//===- MatrixKernels.h - Vectorised parts of matrix instructions ----------===//
 //
 // Compiled once per instruction set (see Program.h, HostIsa).
 //

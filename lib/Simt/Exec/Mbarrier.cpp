@@ -154,15 +154,16 @@ const char *Sm::applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
 void Sm::arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals) {
   Mbarrier barrier = mbarrierAt(cta, offset);
   barrier.pending -= std::min(barrier.pending, arrivals);
-  bool completed = barrier.completeIfDone();
-  writeMbarrier(cta, offset, barrier.pack());
-  if (completed)
-    wakeWaiters(cta, offset);
+  settleMbarrier(cta, offset, barrier);
 }
 
 void Sm::completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes) {
   Mbarrier barrier = mbarrierAt(cta, offset);
   barrier.transactions -= bytes;
+  settleMbarrier(cta, offset, barrier);
+}
+
+void Sm::settleMbarrier(Cta &cta, uint32_t offset, Mbarrier barrier) {
   bool completed = barrier.completeIfDone();
   writeMbarrier(cta, offset, barrier.pack());
   if (completed)

@@ -19,6 +19,7 @@
 #include "Simt/Exec/GlobalRequest.h"
 #include "Simt/Exec/IssueQueue.h"
 #include "Simt/Exec/Launch.h"
+#include "Simt/Exec/Mbarrier.h"
 #include "Simt/Exec/SmEvent.h"
 #include "Simt/Exec/SmReports.h"
 #include "Simt/Exec/WarpStorage.h"
@@ -226,6 +227,8 @@ private:
   void store(Warp &warp, const MicroOp &op, LaneMask active);
   void loadCluster(Warp &warp, const MicroOp &op, LaneMask active,
                    Addresses &addresses);
+  void storeCluster(Warp &warp, const MicroOp &op, LaneMask active,
+                    Addresses &addresses);
   void accessLocal(Warp &warp, const MicroOp &op, LaneMask active,
                    const Addresses &addresses);
   void loadParam(Warp &warp, const MicroOp &op, LaneMask active,
@@ -313,6 +316,8 @@ private:
   void arriveMbarrier(Cta &cta, uint32_t offset, uint32_t arrivals);
   void addPendingArrivals(Cta &cta, uint32_t offset, uint32_t arrivals);
   void completeTransactions(Cta &cta, uint32_t offset, uint32_t bytes);
+  /// Writes it, and ends its phase if that needs nothing more.
+  void settleMbarrier(Cta &cta, uint32_t offset, Mbarrier barrier);
   /// Everything but init, inval and waits. What is wrong with it, or null.
   const char *applyToMbarrier(Cta &cta, const MicroOp &op, uint32_t offset,
                               uint32_t count);

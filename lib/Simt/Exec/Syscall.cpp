@@ -1,5 +1,4 @@
-//===- Syscall.cpp - vprintf and __assertfail
-//------------------------------===//
+//===- Syscall.cpp - vprintf and __assertfail -----------------------------===//
 
 #include "Simt/Exec/Sm.h"
 #include "Simt/Exec/Transfer.h"

@@ -1,5 +1,4 @@
-//===- Transfer.h - Between registers and bytes of memory
-//------------------===//
+//===- Transfer.h - Between registers and bytes of memory -----------------===//
 //
 // Moves the values of ld, st and their relatives; checks nothing. An access has
 // op.width elements of typeBits(op.type) bits per lane.

@@ -1,5 +1,4 @@
-//===- Warp.h - State of one warp, and how its lanes diverge and meet
-//------===//
+//===- Warp.h - State of one warp, and how its lanes diverge and meet -----===//
 
 #ifndef KPERFIR_SIMT_EXEC_WARP_H
 #define KPERFIR_SIMT_EXEC_WARP_H

@@ -66,12 +66,6 @@ private:
     take();
     return true;
   }
-  bool acceptWord(std::string_view word) {
-    if (!peek().isWord(word))
-      return false;
-    take();
-    return true;
-  }
   void expect(char punct, const char *context) {
     if (!accept(punct))
       fail(std::string("expected '") + punct + "' " + context + ", found " +
