@@ -36,8 +36,6 @@ COLUMNS = [
     "launch", "kernel", "ctas", "sms", "sms_used", "ctas_per_sm", "waves", "wave_fill", "sm_busy", "imbalance",
     "tail_cycles", "tail_share", "cta_spread",
 ]  # fmt: skip
-
-
 _OF_WHOLE = ("sm_busy", "imbalance", "tail_cycles", "tail_share")
 _NAN = float("nan")
 
@@ -60,34 +58,33 @@ def waves(
     ctas = cta_cycles(spans)
     ctas["cycles"] = ctas["end_cycles"] - ctas["start_cycles"]
     occupancy = sm_occupancy(spans)
-    by_launch = launches.set_index("launch")
-    totals = by_launch["ctas_total"]
+    totals = launches.set_index("launch")["ctas_total"]
     rows = []
     for launch, own in ctas.groupby("launch", sort=True):
         seen = occupancy[occupancy["launch"] == launch]
-        busy = seen["cycles"] * seen["busy_share"]
-        ends = own.groupby("sm")["end_cycles"].max()
-        length = int(own["end_cycles"].max() - own["start_cycles"].min())
         number = int(totals.get(launch, len(own)))
         whole = len(own) >= number
         held = (ctas_per_sm or {}).get(int(launch), 0) or (int(seen["max_resident"].max()) if whole else 0)
         all_sms = max(sms, len(seen)) if sms or whole else 0
-        full = number / (all_sms * held) if held and all_sms else float("nan")
+        full = number / (all_sms * held) if held and all_sms else _NAN
         mean = own["cycles"].mean()
         rows.append(
             {
                 "launch": launch, "kernel": str(own["kernel"].iloc[0]), "ctas": number, "sms": all_sms,
                 "sms_used": len(seen) if whole else _NAN, "ctas_per_sm": held, "waves": full,
-                "wave_fill": full / math.ceil(full) if full > 0 else float("nan"),
-                **(_ends(busy, ends, length, all_sms) if whole else dict.fromkeys(_OF_WHOLE, _NAN)),
+                "wave_fill": full / math.ceil(full) if full > 0 else _NAN,
+                **(_ends(own, seen, all_sms) if whole else dict.fromkeys(_OF_WHOLE, _NAN)),
                 "cta_spread": own["cycles"].std(ddof=0) / mean if mean > 0 else 0.0,
             }
         )  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _ends(busy: pd.Series, ends: pd.Series, length: int, sms: int) -> dict[str, float]:
+def _ends(ctas: pd.DataFrame, occupancy: pd.DataFrame, sms: int) -> dict[str, float]:
     """How evenly the SMs of a launch work, and how they end; see the module's formulae."""
+    busy = occupancy["cycles"] * occupancy["busy_share"]
+    ends = ctas.groupby("sm")["end_cycles"].max()
+    length = int(ctas["end_cycles"].max() - ctas["start_cycles"].min())
     return {
         "sm_busy": busy.sum() / (sms * length) if length else 0.0,
         "imbalance": busy.max() / busy.mean() if busy.mean() > 0 else 1.0,

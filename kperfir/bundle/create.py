@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from kperfir.config import Options
 
 INSTRUMENTED, PROTON = "kperf", "proton"
-DEFAULT_TARGETS = (80, 90, 100)
 RUNNER = "run.pyz"
 # What goes into the runner: all that a run imports.
 _RUNNER_FILES = (

@@ -72,8 +72,6 @@ class CudaDevice:
         DeviceError: ``no-cuda`` if there is no driver or no such device.
     """
 
-    simulated = False
-
     def __init__(self, index: int = 0) -> None:
         self._cuda = _load_driver()
         self._call("cuInit", 0)

@@ -122,10 +122,7 @@ def run_launch(
             row = Row(number, bundle.kernels[launch.kernel].name, variant.id, variant.kind, variant.arch)
             try:
                 prepared = _Prepared.of(folder, launch, variant, device, memory)
-                row.registers, row.local_bytes = prepared.resources
-                row.facts = prepared.run()
-                results = memory.results()
-                _judge(row, launch, memory.expected, results, plain)
+                results = _first_run(row, launch, prepared, plain)
                 if variant.kind == PLAIN:
                     plain = results
                 if variant.layout:
@@ -140,6 +137,15 @@ def run_launch(
                 row.times.append(prepared.run()["us"])
     finally:
         device.free_all()
+
+
+def _first_run(row: Row, launch: Launch, prepared: _Prepared, plain: list[bytes] | None) -> list[bytes]:
+    """Launch, and say in `row` what came of it; return all arrays as they are then."""
+    row.registers, row.local_bytes = prepared.resources
+    row.facts = prepared.run()
+    results = prepared.memory.results()
+    _judge(row, launch, prepared.memory.expected, results, plain)
+    return results
 
 
 def _judge(row: Row, launch: Launch, expected: list[bytes], found: list[bytes], plain: list[bytes] | None) -> None:

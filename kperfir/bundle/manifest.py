@@ -22,6 +22,7 @@ FORMAT = "kperfir-bundle"
 VERSION = 1
 FILE_NAME = "bundle.json"
 PLAIN = "plain"
+KINDS = ("bytes", "pointer", "tensormap", "global_scratch", "profile_scratch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ class Parameter:
     """One parameter of an entry function.
 
     Attributes:
-        kind: ``bytes``, ``pointer``, ``tensormap``, ``global_scratch`` or ``profile_scratch``.
+        kind: One of `KINDS`.
         value: Of bytes, in hex.
         array: Of a pointer and a tensor map: index into the arrays of the launch.
         offset: Of the same and of scratch, in bytes.
@@ -226,7 +227,11 @@ def _check(folder: Path, bundle: Bundle) -> None:
         if not 0 <= launch.kernel < len(bundle.kernels):
             raise _bad(path, f"launch {number} of kernel {launch.kernel}, of {len(bundle.kernels)}")
         for variant in bundle.kernels[launch.kernel].variants:
-            for parameter in launch.parameters.get(variant.id, ()):
+            if variant.id not in launch.parameters:
+                raise _bad(path, f"launch {number} has no parameters for {variant.id}")
+            for parameter in launch.parameters[variant.id]:
+                if parameter.kind not in KINDS:
+                    raise _bad(path, f"launch {number} has a parameter of kind {parameter.kind}")
                 if parameter.kind in ("pointer", "tensormap") and not 0 <= parameter.array < len(launch.arrays):
                     raise _bad(path, f"launch {number} has array {parameter.array}, of {len(launch.arrays)}")
     files = [file for kernel in bundle.kernels for variant in kernel.variants for file in (variant.cubin, variant.ptx)]

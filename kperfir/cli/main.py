@@ -77,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Errors are printed, never raised."""
     for name in ("stdout", "stderr"):  # Whoever started us may have closed them.
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+            # Like Python's own streams it does not own its descriptor, so nobody is warned at exit that it is open.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # Bars and dots are not worth an error where they cannot be shown.
     if arguments is None:

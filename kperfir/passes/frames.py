@@ -141,9 +141,8 @@ class NewRegion:
 
     def mark(self, value: Value | None = None) -> NewEvent:
         """That a warp passes it, with `value` if that is given."""
-        carried = value is None or (value.name != "" and value.type in ("", *CARRIED))
-        if not carried:
-            raise _bad(self.name, f"a value of type {value.type if value else ''}", f"one of {', '.join(CARRIED)}")
+        if value is not None and not value.can_be_carried:
+            raise _bad(self.name, f"a value of type {value.type}", f"one of {', '.join(CARRIED)}")
         event = self._edge("mark", self.kind == "mark")
         return NewEvent(f"{event.text}@{value.name}") if value else event
 

@@ -31,6 +31,11 @@ class Value:
     name: str
     type: str = ""
 
+    @property
+    def can_be_carried(self) -> bool:
+        """Whether a mark can have it; of a value whose type is not known, the compiler says so later."""
+        return self.name != "" and self.type in ("", *CARRIED)
+
 
 @dataclass(frozen=True, eq=False)
 class Operation:
@@ -202,13 +207,8 @@ class Kernel:
             UsageError: ``bad-region``: no such kind, an empty name, or operations of different blocks.
         """
         last = last or first
-        if (
-            not name
-            or kind not in KINDS
-            or kind == "mark"
-            or first.parent is not last.parent
-            or last.index < first.index
-        ):
+        in_order = first.parent is last.parent and first.index <= last.index
+        if not name or kind not in KINDS or kind == "mark" or not in_order:
             raise UsageError(
                 "bad-region",
                 what="a region cannot be recorded",
@@ -227,7 +227,7 @@ class Kernel:
             UsageError: ``bad-mark``: not exactly one of `before` and `after`, or `value` cannot be carried.
         """
         at = before or after
-        carried = value is None or (value.name != "" and value.type in ("", *CARRIED))
+        carried = value is None or value.can_be_carried
         if not name or at is None or (before is not None and after is not None) or not carried:
             raise UsageError(
                 "bad-mark",

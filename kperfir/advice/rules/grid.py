@@ -98,8 +98,7 @@ def balance_sms(case: Case) -> Iterator[Finding]:
     row = case.waves
     if not case.times["whole"].loc[row.name]:
         return
-    length = row["tail_cycles"] / row["tail_share"] if row["tail_share"] > 0 else 0.0
-    if row["tail_share"] < LEAST_TAIL or row["cta_spread"] < LEAST_SPREAD or not length:
+    if not row["tail_share"] >= LEAST_TAIL or row["cta_spread"] < LEAST_SPREAD:  # NaN: not known.
         return
     ctas = case.all_ctas
     mean = float(ctas["cycles"].mean())

@@ -1,5 +1,4 @@
-//===- HostPages.h - Zeroed memory in huge pages, where the host has them
-//--===//
+//===- HostPages.h - Zeroed memory in huge pages, if the host has them ----===//
 
 #ifndef KPERFIR_SIMT_TIMING_HOSTPAGES_H
 #define KPERFIR_SIMT_TIMING_HOSTPAGES_H

@@ -1,5 +1,4 @@
-//===- MatrixKernelsTest.cpp - mma.sync against plain products
-//-------------===//
+//===- MatrixKernelsTest.cpp - mma.sync against plain products ------------===//
 //
 // The places of elements in registers are written here as the PTX manual lists
 // them, element by element, not by the rule that the implementation uses.

@@ -1,5 +1,4 @@
-//===- MemoryTest.cpp - Ranges of global memory, state of shared memory
-//----===//
+//===- MemoryTest.cpp - Ranges of global memory, state of shared memory ---===//
 
 #include "Simt/Exec/Memory.h"
 

@@ -65,13 +65,29 @@ def test_file_that_is_missing_or_cut_is_told(tmp_path: Path) -> None:
     assert data.name in raised.value.found
 
 
-def test_parameter_of_an_array_that_is_not_there_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [("array", 5, "launch 0 has array 5, of 1"), ("kind", "texture", "launch 0 has a parameter of kind texture")],
+)
+def test_parameter_that_cannot_be_passed_is_told(tmp_path: Path, field: str, value: object, found: str) -> None:
     bundle = toy_bundle(tmp_path)
     write_bundle(tmp_path, bundle)
     path = tmp_path / FILE_NAME
     fields = json.loads(path.read_text())
-    next(iter(fields["launches"][0]["parameters"].values()))[0]["array"] = 5
+    next(iter(fields["launches"][0]["parameters"].values()))[0][field] = value
     path.write_text(json.dumps(fields))
     with pytest.raises(BundleError) as raised:
         read_bundle(tmp_path)
-    assert raised.value.found == "launch 0 has array 5, of 1"
+    assert raised.value.found == found
+
+
+def test_variant_without_parameters_is_told(tmp_path: Path) -> None:
+    bundle = toy_bundle(tmp_path)
+    path = tmp_path / FILE_NAME
+    fields = json.loads(path.read_text())
+    missing = bundle.kernels[0].variants[0].id
+    del fields["launches"][0]["parameters"][missing]
+    path.write_text(json.dumps(fields))
+    with pytest.raises(BundleError) as raised:
+        read_bundle(tmp_path)
+    assert raised.value.found == f"launch 0 has no parameters for {missing}"

@@ -48,6 +48,7 @@ def test_closed_stream_is_no_error(closed: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, closed, None)
     for verb in (["report"], ["report", "--json"], ["inspect"], ["advise"]):
         assert main([verb[0], str(capture), *verb[1:]]) == 0
+    assert not getattr(sys, closed).buffer.raw.closefd, "Python would warn at its exit of a file that nobody closed"
 
 
 def test_whatif_says_where_it_cannot_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

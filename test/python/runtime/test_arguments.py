@@ -1,3 +1,5 @@
+"""The arguments of a launch as the bytes of its parameters."""
+
 from __future__ import annotations
 
 import struct

@@ -1,3 +1,5 @@
+"""Options: which arguments and variables there are, and what is said of bad ones."""
+
 from __future__ import annotations
 
 import re

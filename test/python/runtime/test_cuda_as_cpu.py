@@ -1,3 +1,5 @@
+"""Scripts that ask torch for CUDA run on the CPU's memory, and nothing of that is left behind."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

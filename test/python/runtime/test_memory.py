@@ -1,3 +1,5 @@
+"""Whose memory an address is: storages of arguments, and the arrays that are alive when a launch fails."""
+
 from __future__ import annotations
 
 from typing import Any

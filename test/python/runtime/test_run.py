@@ -1,3 +1,5 @@
+"""`kperfir run`: a script runs as Python would run it, in a session of the options given."""
+
 from __future__ import annotations
 
 import os
