@@ -68,6 +68,9 @@ def pipeline_bubbles(spans: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
 def bubbles_by_iteration(spans: pd.DataFrame) -> pd.DataFrame:
     """One row per loop, role and index of the iteration, over all executions of the loop.
 
+    Args:
+        spans: As `Timeline.spans`, rows numbered from 0.
+
     Returns:
         ``kernel, loop, role, iteration``; ``count``, executions; ``mean_cycles``, of one; ``wait_cycles``, of these on
         average in bubbles; ``wait_share``.
@@ -89,7 +92,7 @@ def bubbles_by_iteration(spans: pd.DataFrame) -> pd.DataFrame:
 
 
 def iteration_of(spans: pd.DataFrame) -> NDArray[np.int64]:
-    """For each row, the row of the innermost iteration around it; -1 if there is none."""
+    """For each row of `spans`, numbered from 0, the row of the innermost iteration around it; -1 if there is none."""
     parent, is_iteration = spans["parent"].to_numpy(), (spans["kind"] == "iteration").to_numpy()
     above: NDArray[np.int64] = parent.copy()
     while True:

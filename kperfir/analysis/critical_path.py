@@ -68,6 +68,10 @@ def critical_path(spans: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
 def critical_steps(spans: pd.DataFrame, flows: pd.DataFrame) -> pd.DataFrame:
     """The path itself, a row per step in order of time: to draw it.
 
+    Args:
+        spans: As `Timeline.spans`.
+        flows: As `Timeline.flows`.
+
     Returns:
         ``launch, kernel, cta, warp, role, name, kind, start_cycles, end_cycles`` (clock of the CTA's SM); ``via``, why
         the path came here from the step after: ``order``, ``barrier``, ``arrival``, a kind of asynchronous work, or

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def cta_cycles(spans: pd.DataFrame) -> pd.DataFrame:
-    """Where each CTA ran and when: ``launch, cta, kernel, sm, start_cycles, end_cycles``, first start to last end."""
+    """Where and when each CTA of `Timeline.spans`, or of `Timeline.totals`, ran: a row for each, by launch and CTA.
+
+    Returns:
+        ``launch, cta, kernel, sm``; ``start_cycles, end_cycles``, first start to last end of its warps, on the clock of
+        its SM.
+    """
     ctas = group_by(spans["launch"], spans["cta"])
     table = spans[["launch", "cta", "kernel", "sm"]].iloc[ctas.first]
     extent = {

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 def warp_lag(spans: pd.DataFrame) -> pd.DataFrame:
     """How long the warps of a CTA that share a role wait for the slowest of them.
 
+    Args:
+        spans: As `Timeline.spans`.
+
     Returns:
         One row per (launch, CTA, role): ``launch, kernel, cta, role, warp, lag_cycles``, the warp that ended last and
         how many cycles after the first.

@@ -1,7 +1,9 @@
 """What a script launches on the SIMT device, with the memory before and after: the contents of a bundle.
 
-with recorded(options) as launches:
-...                        # kernel[grid](...)
+    with recorded(options) as launches:
+        ...                        # kernel[grid](...)
+
+Owns what of a launch is kept. What it is compiled to for other devices is `kperfir.bundle.create`'s.
 """
 
 from __future__ import annotations
