@@ -220,11 +220,12 @@ class Timeline:
         """A row per row of `spans`: ``duration_cycles`` without what records took, and ``uncertainty_cycles``, by how
         much it may be less or more. See `kperfir.analysis.correction`.
         """
-        from kperfir.analysis.correction import Storage, corrected_durations
+        from kperfir.analysis.correction import MOST_SPANS_OF_FLOWS, Storage, corrected_durations
 
         layouts = {launch.number: launch.layout for launch in self._decoded}
         storages = {n: Storage(layout.frame_align, layout.buffer == "global") for n, layout in layouts.items()}
-        return corrected_durations(self.spans, self.stamps, storages)
+        flows = self.flows if len(self.spans) <= MOST_SPANS_OF_FLOWS else None
+        return corrected_durations(self.spans, self.stamps, storages, flows)
 
     @cached_property
     def flows(self) -> pd.DataFrame:

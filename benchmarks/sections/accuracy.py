@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
+from sections.long_launches import LONG_LAUNCHES
 from sections.table import table
 from support.accuracy import Accuracy, measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kernels.workload import Workload
 
 CHIPS = {"a100": WORKLOADS, "h100": HOPPER_WORKLOADS}
+# Of a launch: chip, kernel, what was found.
+Row = tuple[str, str, Accuracy]
 LONG_CYCLES = 20_000
 
 
@@ -49,32 +54,37 @@ TARGETS = (
 
 
 def run() -> tuple[str, int]:
-    """Measure every kernel of the tests that runs on the device."""
-    found: list[tuple[str, str, Accuracy]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for chip, workloads in CHIPS.items():
-            for name, workload in workloads.items():
-                if not workload.variant:
-                    found.append((chip, name, measure(workload, Path(folder), chip=chip)))
-    text = "## Accuracy\n\n" + summary([it for *_, it in found]) + "\n" + details(found)
+    """Measure every kernel of the tests that runs on the device, and the long launches."""
+    small = {chip: [each for each in workloads.values() if not each.variant] for chip, workloads in CHIPS.items()}
+    found, of_long = measured(small), measured(LONG_LAUNCHES)
+    text = f"## Accuracy\n\n### Long launches\n\n{summary(of_long)}\n{details(of_long)}\n"
+    text += f"### Kernels of the tests\n\n{summary(found)}\n{details(found)}"
     return text, 0
 
 
-def summary(found: list[Accuracy]) -> str:
+def measured(launches: Mapping[str, Iterable[Workload]]) -> list[Row]:
+    """What is found of each launch, by chip."""
+    found: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for chip, workloads in launches.items():
+            found += [(chip, each.case.name, measure(each, Path(folder), chip=chip)) for each in workloads]
+    return found
+
+
+def summary(found: list[Row]) -> str:
     """How many kernels meet each target."""
     rows = []
     for target in TARGETS:
-        mine = [it for it in found if target.applies(it)]
-        rows.append([target.text, f"{sum(target.met(it) for it in mine)} of {len(mine)}"])
-    slowdowns = [it.slowdown for it in found if it.plain_cycles > LONG_CYCLES]
+        mine = [it for *_, it in found if target.applies(it)]
+        if mine:
+            rows.append([target.text, f"{sum(target.met(it) for it in mine)} of {len(mine)}"])
+    slowdowns = [it.slowdown for *_, it in found if it.plain_cycles > LONG_CYCLES]
     text = table(("target", "kernels that meet it"), rows)
-    if slowdowns:
-        text += f"\nSlowdown of kernels over {LONG_CYCLES:,} cycles: {np.median(slowdowns):.1%} at the median, "
-        text += f"{max(slowdowns):.1%} at most.\n"
-    return text
+    text += f"\nSlowdown of kernels over {LONG_CYCLES:,} cycles: {np.median(slowdowns):.1%} at the median, "
+    return text + f"{max(slowdowns):.1%} at most.\n"
 
 
-def details(found: list[tuple[str, str, Accuracy]]) -> str:
+def details(found: list[Row]) -> str:
     """A row per kernel."""
     rows = [
         [

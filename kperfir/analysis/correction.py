@@ -10,7 +10,9 @@ the two clock reads around it.
 A loaded value comes when it comes, whatever is recorded meanwhile. So the gap that waits for it was shortened by what
 the records took since the load was issued, and gets it back: the first gap behind a load that is long enough to be a
 wait and is of neither a load nor a wait of another kind. Without records the warp would have come there earlier, and
-gone on at the same time. Likewise a long wait for asynchronous copies, from the last of them on.
+gone on at the same time. Likewise a long wait for asynchronous copies, from the last of them on; one for a bulk copy or
+a product, from where that was issued, by whichever warp; and where warps meet, those that wait for the last one go on
+when that would have come (`kperfir.analysis.replay`).
 
 What is not known is in the uncertainty, gap by gap:
 
@@ -29,7 +31,7 @@ Of stamps that are stored several at once (`batch`), the store is in the gap beh
 there is a clock read alone.
 
 Only durations are corrected. Starts and ends stay as measured, so nothing is reordered across warps; no gap gets less
-than nothing, so neither does any region, nor a flow. What one gap gets back is at most what the gaps before it lost.
+than nothing, so neither does any region, nor a flow. What a gap gets back is at most what gaps before it lost.
 """
 
 from __future__ import annotations
@@ -42,16 +44,18 @@ import numpy as np
 import pandas as pd
 
 from kperfir.analysis.regions import KEYS, outermost_rows
+from kperfir.analysis.replay import delays, flow_ends, meetings
 from kperfir.analysis.wait_time import WAIT_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from kperfir.timeline import Timeline
 
     Integers = NDArray[np.int64]
+    Causes = tuple[Integers, Integers]
 
 # Cycles. Compared with ghost runs of the timing model in docs/accuracy.md; a GPU's may differ by a few.
 RECORD_CYCLES = 5  # A store, its cursor's use, a clock read.
@@ -77,6 +81,8 @@ WAIT_SHIFT = 0.1
 
 # A report of more spans than this does without: their stamps would have to be decoded again, and searched.
 MOST_SPANS = 1_000_000
+# Of more, no flows are looked for: pairs are counted CTA by CTA.
+MOST_SPANS_OF_FLOWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +94,16 @@ class Storage:
 
 
 def corrected_durations(
-    spans: pd.DataFrame, stamps: pd.DataFrame, storages: Mapping[int, Storage] = MappingProxyType({})
-) -> pd.DataFrame:
+    spans: pd.DataFrame, stamps: pd.DataFrame, storages: Mapping[int, Storage] = MappingProxyType({}),
+    flows: pd.DataFrame | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Correct the duration of every span.
 
     Args:
         spans: `Timeline.spans`, or rows of it in its order.
         stamps: `Timeline.stamps` of the same captures.
         storages: By launch, how its stamps were stored, where that is not as usual.
+        flows: `Timeline.flows`, where waits that follow asynchronous work are to be told.
 
     Returns:
         A row per span, with its index: ``duration_cycles`` as it would have been without records, not below 0, and
@@ -109,8 +117,12 @@ def corrected_durations(
         tracks = _Keys(of_launch)
         first, last = (_find(part, column, tracks) for column in ("start_cycles", "end_cycles"))
         borders = _Borders.of(part["kind"], first, last)
+        clock = of_launch["clock"].to_numpy().astype(np.int64)
+        causes = [meetings(part, clock, first, last)]
+        if flows is not None:
+            causes.append(flow_ends(part, flows, clock, last))
         storage = storages.get(int(of_launch["launch"].iloc[0]), Storage())
-        own, unsure, contended = _gaps(of_launch, tracks.stamps, borders, storage)
+        own, unsure, contended = _gaps(of_launch, tracks.stamps, borders, storage, causes)
         known = (first >= 0) & (last >= first)
         sums = [np.concatenate(([0], np.cumsum(gaps))) for gaps in (own, unsure, contended**2)]
         # The gap in front of stamp i is entry i, so those of a span are first + 1 to last.
@@ -144,7 +156,7 @@ def with_corrections(statistics: pd.DataFrame, timeline: Timeline, by: str) -> p
 
 
 def _gaps(
-    stamps: pd.DataFrame, track: Integers, borders: _Borders, storage: Storage
+    stamps: pd.DataFrame, track: Integers, borders: _Borders, storage: Storage, causes: Sequence[Causes] = ()
 ) -> tuple[Integers, Integers, Integers]:
     """Cycles that records took in the gap in front of each stamp (below 0 where it gets some back), how much more or
     less it may be, and by how much contention may have changed it.
@@ -154,6 +166,7 @@ def _gaps(
         track: Which warp of which CTA each is of; equal numbers are adjacent.
         borders: Of regions that say what a gap waits for.
         storage: How they were stored.
+        causes: Stamps that came when something else was there, and the stamps that this followed from.
     """
     clock, frame, slot = (stamps[name].to_numpy().astype(np.int64) for name in ("clock", "frame", "slot"))
     gap = np.diff(clock, prepend=clock[:1])
@@ -178,29 +191,32 @@ def _gaps(
     # Where other executions show how far it moves, it moves either way.
     contended = np.where(compared, np.maximum(contended, shift), 0)
     unsure = np.where(compared, unsure, np.maximum(unsure, shift))
-    unhidden = np.where(follows, np.minimum(np.where(same_frame, in_frame, frame_end), gap), 0)
-    own = _less_at_waits(np.minimum(own, gap), unhidden, gap, follows, same_frame, borders)
+    cause, own = _causes(np.minimum(own, gap), gap, follows, same_frame, borders)
+    for at, source in causes:
+        cause[at] = source
+    late = delays(cause, np.where(follows, own, 0))
+    own = np.minimum(np.diff(late, prepend=0), gap)
     return np.where(follows, own, 0), np.where(follows, np.minimum(unsure, gap), 0), contended
 
 
-def _less_at_waits(
-    own: Integers, unhidden: Integers, gap: Integers, follows: NDArray[np.bool_], same_frame: NDArray[np.bool_],
-    borders: _Borders,
-) -> Integers:  # fmt: skip
-    """What records took in each gap, `own`: nothing in one that is a wait, and less than nothing in one that waits for
-    what was asked for before, by what they took since (`unhidden`).
+def _causes(
+    own: Integers, gap: Integers, follows: NDArray[np.bool_], same_frame: NDArray[np.bool_], borders: _Borders
+) -> tuple[Integers, Integers]:
+    """What each stamp follows from, the warp's stamp before or where what it waits for was asked for; and what records
+    took since, nothing in a wait.
     """
     waits, loads = _behind(borders.waits, len(gap)), _behind(borders.loads, len(gap)) & follows
     copies, copy_waits = (_behind(those, len(gap)) & follows for those in (borders.copies, borders.copy_waits))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
     own = np.where(waits & may_hide, 0, own)
-    taken = np.concatenate(([0], np.cumsum(unhidden)))
+    cause = np.where(follows, np.arange(len(gap)) - 1, -1)
     for at, since in (
         _waits_for(loads & (gap < LONG_WAIT_CYCLES), may_hide & follows & ~loads & ~waits, follows, since_last=False),
         _waits_for(copies, copy_waits & (gap >= LONG_WAIT_CYCLES), follows, since_last=True),
     ):
-        own[at] = np.where(same_frame[at], 0, own[at]) - (taken[at] - taken[since + 1])
-    return own
+        own[at] = np.where(same_frame[at], 0, own[at])
+        cause[at] = since
+    return cause, own
 
 
 def _behind(stamps: Integers, count: int) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kernels.cases import WORKLOADS
+from kernels.cases import HOPPER_WORKLOADS, WORKLOADS
 from support.accuracy import measure
 
 if TYPE_CHECKING:
@@ -21,3 +21,10 @@ def test_corrected_regions_are_near_the_truth(name: str, batch: int, tmp_path: P
     assert found.p95_excess <= 1.5
     assert abs(found.kernel_error) <= 0.01 < found.kernel_error_raw
     assert found.covered >= 0.95
+
+
+# What is known of these comes from other warps: those that reductions wait for, and the ones that issue bulk copies.
+@pytest.mark.parametrize(("chip", "name"), [("h100", "warps_8"), ("h100", "matmul_2cta")])
+def test_time_is_right_where_warps_wait_for_each_other(chip: str, name: str, tmp_path: Path):
+    found = measure(HOPPER_WORKLOADS[name], tmp_path, chip=chip)
+    assert abs(found.kernel_error) <= 0.01

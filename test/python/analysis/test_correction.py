@@ -36,8 +36,8 @@ def stamps(*warps: list[tuple[int, int, int]], launch: int = 0) -> pd.DataFrame:
 def spans(*rows: tuple[int, int, int], kind: str = "load", launch: int = 0) -> pd.DataFrame:
     """(warp, start, end) of each."""
     return pd.DataFrame(
-        [(launch, 0, warp, kind, start, end, end - start) for warp, start, end in rows],
-        columns=["launch", "cta", "warp", "kind", "start_cycles", "end_cycles", "duration_cycles"],
+        [(launch, 0, warp, 0, kind, start, end, end - start) for warp, start, end in rows],
+        columns=["launch", "cta", "warp", "region", "kind", "start_cycles", "end_cycles", "duration_cycles"],
     )
 
 
