@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from kperfir.errors import ExportError
-from kperfir.export import FORMATS, tables, write_file
+from kperfir.export import FORMATS, csv, tables, write_file
 from support.toy_timeline import ToyTimeline, toy_timeline
 
 if TYPE_CHECKING:
@@ -42,6 +44,31 @@ def check_values(read: pd.DataFrame, timeline: ToyTimeline) -> None:
     column = [f"value_{'f' if t[0] == 'f' else 'u' if t == 'u64' else 'i'}64" for t in carrying["value_type"]]
     values = [row[name] for name, row in zip(column, numbers.to_dict("records"), strict=True)]
     assert values == carrying["value"].tolist()
+
+
+def test_csv_spells_values_as_pandas_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    numbers = np.concatenate(
+        [
+            rng.random(2000) * 10.0 ** rng.integers(-8, 20, 2000), -rng.random(200) * 1e6, np.arange(200.0),
+            [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-4, 9.99e-5, 1e10, 1e15, 1e16, 5e-324, 2.0**53],
+        ]
+    )  # fmt: skip
+    texts = np.array(["x", 'a,"b', "two\nlines", "", "é"], object)[np.arange(len(numbers)) % 5]
+    table = pd.DataFrame(
+        {
+            "float": numbers, "a,b": pd.Categorical(np.where(numbers > 9, None, texts)), "flag": numbers > 1,
+            "integer": rng.integers(-(1 << 63), (1 << 63) - 1, len(numbers)),
+            "few": pd.arrays.IntegerArray(np.arange(len(numbers)), numbers < 5),
+            "some": pd.arrays.FloatingArray(numbers.copy(), numbers < 5),
+        }
+    )  # fmt: skip
+    for chunks in ([table, table[5:9]], [table[:0]]):
+        monkeypatch.setattr("kperfir.export.csv.span_chunks", lambda _, chunks=chunks: iter(chunks))
+        out = io.BytesIO()
+        csv.write([], out)
+        expected = [chunk.to_csv(index=False, header=n == 0, lineterminator="\n") for n, chunk in enumerate(chunks)]
+        assert out.getvalue().decode() == "".join(expected)
 
 
 def test_csv_round_trip_is_exact(timeline: ToyTimeline, tmp_path: Path) -> None:
