@@ -223,7 +223,7 @@ class Timeline:
         from kperfir.analysis.correction import MOST_SPANS_OF_FLOWS, Storage, corrected_durations
 
         layouts = {launch.number: launch.layout for launch in self._decoded}
-        storages = {n: Storage(layout.frame_align, layout.buffer == "global") for n, layout in layouts.items()}
+        storages = {n: Storage.of(layout) for n, layout in layouts.items()}
         flows = self.flows if len(self.spans) <= MOST_SPANS_OF_FLOWS else None
         return corrected_durations(self.spans, self.stamps, storages, flows)
 

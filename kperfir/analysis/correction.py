@@ -12,7 +12,8 @@ the records took since the load was issued, and gets it back: the first gap behi
 wait and is of neither a load nor a wait of another kind. Without records the warp would have come there earlier, and
 gone on at the same time. Likewise a long wait for asynchronous copies, from the last of them on; one for a bulk copy or
 a product, from where that was issued, by whichever warp; and where warps meet, those that wait for the last one go on
-when that would have come (`kperfir.analysis.replay`).
+when that would have come (`kperfir.analysis.replay`). A result that is there soon, such as a shuffle's, is waited for
+by the gap behind, in which the record is hidden.
 
 What is not known is in the uncertainty, gap by gap:
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kperfir.capture.layout import BufferLayout
     from kperfir.timeline import Timeline
 
     Integers = NDArray[np.int64]
@@ -67,8 +69,12 @@ FRAME_CYCLES = 19  # The tag, the cursor and the count of one frame, and the com
 FRAME_UNSURE_CYCLES = 8  # More where it stands between the instructions of a loop's end and begin.
 HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway: for a value that it has just loaded.
 GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES = 24, 11  # The same where stamps are stored in global memory.
+# Of a kernel of several roles, where the warps that start the others hand on the state of recording, and get it back.
+START_ROLES_CYCLES, END_ROLES_CYCLES = 105, 68
 LOAD_KINDS = ("load", "atomic")
 SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
+# Behind an instruction of these kinds that was issued at once, a gap from here on waits for its result.
+RESULT_KINDS, SHORTEST_RESULT_WAIT_CYCLES = ("reduce", "scan", "local_load", "convert_layout"), 28
 LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
 # A wait for copies that are under way: a shorter one may be the instruction's own time. A load that takes so long has
 # waited for its value itself.
@@ -87,10 +93,17 @@ MOST_SPANS_OF_FLOWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How stamps are stored: so many at once, in shared or in global memory."""
+    """How stamps are stored: so many at once, in shared or in global memory; and how many warps start other roles."""
 
     batch: int = 1
     is_global: bool = False
+    starting_warps: int = 0
+
+    @classmethod
+    def of(cls, layout: BufferLayout) -> Storage:
+        """That of a kernel."""
+        first = layout.roles[0].warps if len(layout.roles) > 1 else 0
+        return cls(layout.frame_align, layout.buffer == "global", first)
 
 
 def corrected_durations(
@@ -181,6 +194,9 @@ def _gaps(
     if storage.is_global:
         frame_end, hidden = (GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES)
     own = np.where(same_frame, in_frame, np.where(hides_frame, hidden, frame_end))
+    starts = follows & (track % (1 << 6) < storage.starting_warps) & ~same_frame
+    own = np.where(starts & ~np.append(False, follows[:-1]), START_ROLES_CYCLES, own)
+    own = np.where(starts & ~np.append(follows[1:], False), END_ROLES_CYCLES, own)
     is_open = hides_frame | (gap >= LONG_FRAME_GAP_CYCLES)
     of_frame = np.where(is_open, frame_end - hidden, FRAME_UNSURE_CYCLES)
     of_record = np.where((gap <= SHORT_GAP_CYCLES) | ~is_stored, SHORT_GAP_UNSURE_CYCLES, RECORD_CYCLES)
@@ -208,6 +224,9 @@ def _causes(
     waits, loads = _behind(borders.waits, len(gap)), _behind(borders.loads, len(gap)) & follows
     copies, copy_waits = (_behind(those, len(gap)) & follows for those in (borders.copies, borders.copy_waits))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
+    at_once = _behind(borders.results, len(gap)) & (gap <= SHORT_GAP_CYCLES)
+    waits_for_result = np.append(False, at_once[:-1]) & follows & (gap >= SHORTEST_RESULT_WAIT_CYCLES) & same_frame
+    own = np.where(waits_for_result & ~may_hide, 0, own)
     own = np.where(waits & may_hide, 0, own)
     cause = np.where(follows, np.arange(len(gap)) - 1, -1)
     for at, since in (
@@ -267,8 +286,8 @@ def _ranges(gap: Integers, place: Integers) -> tuple[Integers, NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Borders:
-    """Stamps with which accesses that bring values end, and with which waits, loads, asynchronous copies and waits for
-    those begin.
+    """Stamps with which accesses that bring values end, and with which waits, loads, asynchronous copies, waits for
+    those, and instructions of `RESULT_KINDS` begin.
     """
 
     loaded: Integers
@@ -276,6 +295,7 @@ class _Borders:
     loads: Integers
     copies: Integers
     copy_waits: Integers
+    results: Integers
 
     @classmethod
     def of(cls, kind: pd.Series, first: Integers, last: Integers) -> _Borders:
@@ -287,7 +307,7 @@ class _Borders:
 
         return cls(
             at(last, *LOAD_KINDS), at(first, *WAIT_KINDS), at(first, "load"), at(first, "async_copy"),
-            at(first, "async_wait"),
+            at(first, "async_wait"), at(first, *RESULT_KINDS),
         )  # fmt: skip
 
 

@@ -9,12 +9,15 @@ import pytest
 
 import kperfir
 from kperfir.analysis.correction import (
+    END_ROLES_CYCLES,
     FRAME_CYCLES,
     GLOBAL_FRAME_CYCLES,
     HIDDEN_FRAME_CYCLES,
     PENDING_RECORD_CYCLES,
     RECORD_CYCLES,
     SHORT_RECORD_CYCLES,
+    SHORTEST_RESULT_WAIT_CYCLES,
+    START_ROLES_CYCLES,
     Storage,
     corrected_durations,
 )
@@ -173,3 +176,25 @@ def test_the_layout_says_which_stamps_are_stored_together(tmp_path: Path, by: st
         for name in ("corrected_cycles", "uncertainty_cycles"):
             assert any(row[name] is not None for row in kernel["rows"])
     assert 0 < took[1] < took[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "shuffle", "gap", "took"),
+    [
+        ("reduce", 9, SHORTEST_RESULT_WAIT_CYCLES, 0),
+        ("reduce", 9, SHORTEST_RESULT_WAIT_CYCLES - 1, RECORD_CYCLES),
+        ("reduce", 30, SHORTEST_RESULT_WAIT_CYCLES, RECORD_CYCLES),
+        ("store", 9, SHORTEST_RESULT_WAIT_CYCLES, RECORD_CYCLES),
+    ],
+)
+def test_what_waits_for_a_result_that_comes_soon_hides_its_record(kind: str, shuffle: int, gap: int, took: int):
+    table = pd.concat([spans((0, 0, shuffle), kind=kind), spans((0, shuffle, shuffle + gap), kind="compute")])
+    clocks = stamps([(0, 0, 0), (0, 1, shuffle), (0, 2, shuffle + gap)])
+    assert corrected(table.reset_index(drop=True), clocks)[1] == gap - took
+
+
+def test_the_warps_that_start_other_roles_pay_for_that():
+    table = spans((0, 0, 300), (0, 300, 340), (0, 340, 500), (1, 0, 300))
+    clocks = stamps([(0, 0, 0), (1, 0, 300), (2, 0, 340), (3, 0, 500)], [(4, 0, 0), (5, 0, 300)])
+    found = corrected_durations(table, clocks, {0: Storage(starting_warps=1)})["duration_cycles"].tolist()
+    assert found == [300 - START_ROLES_CYCLES, 40 - FRAME_CYCLES, 160 - END_ROLES_CYCLES, 300 - FRAME_CYCLES]
