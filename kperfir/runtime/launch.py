@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kperfir.capture.writer import Ticket
+    from kperfir.errors import KPerfError
     from kperfir.runtime.buffer import Records
     from kperfir.runtime.device import ProfileDevice
     from kperfir.runtime.kernel import Kernel
@@ -86,13 +87,18 @@ class LaunchSink(Protocol):
         """Hear that a launch that was wanted left no records."""
         ...
 
+    def fault(self, kernel: str, error: KPerfError, *, counted: bool) -> None:
+        """Hear that kperfir failed around a launch; it was `counted` if `fail` was told of it."""
+        ...
+
 
 class _Launch:
-    """A launch that the program asked for, and what came of it."""
+    """A launch that the program asked for, and what came of it; `failed` if the sink heard that."""
 
     def __init__(self, run: Callable[[], None]) -> None:
         self._run = run
         self.made = False
+        self.failed = False
         self.error: BaseException | None = None
 
     def __call__(self) -> None:
@@ -115,7 +121,6 @@ class LaunchCapture:
         self._allocator = ProfileAllocator()
         self._benchmarks = BenchmarkWatch()
         self._kernels: weakref.WeakKeyDictionary[Any, Kernel] = weakref.WeakKeyDictionary()
-        self._warned: set[str] = set()
 
     def install(self) -> None:
         """Change how Triton launches and how its autotuner measures."""
@@ -167,17 +172,12 @@ class LaunchCapture:
         except Exception as error:
             if error is launch.error:
                 raise
-            self._note_fault(compiled, error)  # Of ours: the program gets its launch all the same, and its error.
+            # Of ours: the program gets its launch all the same, and its error.
+            _tell(sink, str(getattr(compiled, "name", "")), error, counted=launch.failed)
             if launch.error is not None:
                 raise launch.error from None
             if not launch.made:
                 self._launch_unrecorded(layout_of(compiled), launch)
-
-    def _note_fault(self, compiled: Any, error: Exception) -> None:
-        name = str(getattr(compiled, "name", ""))
-        if name not in self._warned:
-            self._warned.add(name)
-            warn(f"a launch of kernel {name} is not in the capture: {as_ours(error, f'kernel {name}')}")
 
     def _watch(
         self, sink: LaunchSink, compiled: Any, launch: _Launch, place: tuple[int, int, int, int],
@@ -210,7 +210,7 @@ class LaunchCapture:
             self._allocator.expect(None)
 
     def _capture(
-        self, sink: LaunchSink, ticket: Ticket, kernel: Kernel, launch: Callable[[], None],
+        self, sink: LaunchSink, ticket: Ticket, kernel: Kernel, launch: _Launch,
         place: tuple[int, int, int, int],
     ) -> None:  # fmt: skip
         try:
@@ -229,9 +229,19 @@ class LaunchCapture:
             records = pending.begin_read(kernel, timing.get("untimed_ctas"))
             complete = RawLaunch(kernel, grid, place[3], room, records, device.describe(), timing)
         except BaseException as error:
+            launch.failed = True
             sink.fail(kernel, error, ticket)
             raise
         sink.accept(complete, ticket)
+
+
+def _tell(sink: LaunchSink, kernel: str, error: Exception, *, counted: bool) -> None:
+    """Have a fault of ours said once and counted; said at least, where it is the sink that fails."""
+    ours = as_ours(error, f"kernel {kernel}")
+    try:
+        sink.fault(kernel, ours, counted=counted)
+    except Exception:
+        warn(f"a launch of kernel {kernel} is not in the capture: {ours}")
 
 
 def active_profile_device() -> ProfileDevice:

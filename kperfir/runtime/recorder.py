@@ -234,6 +234,16 @@ class Recorder:
             if isinstance(error, KPerfError) and not isinstance(error, DeviceError):  # The program gets all others.
                 self._warn_once(kernel.name, f"a launch of kernel {kernel.name} is not in the capture: {error}")
 
+    def fault(self, kernel: str, error: KPerfError, *, counted: bool) -> None:
+        """Warn once of what kperfir did wrong around a launch, and count the launch if that was not done."""
+        with self._lock:
+            if not counted:
+                self._skipped[kernel, FAILED] += 1
+                if self._writer is not None and not self._closed:
+                    with contextlib.suppress(Exception):  # It has no number in the file: nothing is known of it.
+                        self._writer.miss(kernel, f"a fault of kperfir: {error.code}")
+            self._warn_once(kernel, f"a launch of kernel {kernel} is not in the capture: {error}")
+
     def close(self) -> Summary:
         """End the file and return what is in it. Without a launch of a kernel to be recorded there is no file."""
         self._drain.close()

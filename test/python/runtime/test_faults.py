@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from kperfir.capture.writer import CaptureWriter
-from kperfir.errors import DeviceError, KPerfWarning
+from kperfir.errors import CaptureError, DeviceError, KPerfWarning
 from kperfir.runtime import launch as launching
 from kperfir.runtime import summary
 from kperfir.runtime.recorder import Recorder
 from kperfir.runtime.simt import SimtDriver
 from support import fake_simt
-from support.fill import capture, launch
+from support.fill import capture, fill_kernel, launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,36 @@ def test_fault_before_a_launch(profile: Any, launched: list[Any], monkeypatch: p
         launch()  # Warnings are errors here: it is said once.
     assert len(launched) == 2
     assert not p.path.exists()
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 2}
+    assert "no launch recorded; not kept: 2 failed" in str(p.summary)
+
+
+def test_fault_of_our_own_kind_is_said_once(
+    profile: Any, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    def refuse(*arguments: Any, **keywords: Any) -> Any:
+        raise CaptureError("write-failed", what="no space is left")
+
+    with profile("out.kpf") as p, monkeypatch.context() as broken:
+        broken.setattr(SimtDriver, "describe_last_launch", refuse)
+        launch()
+        launch()
+    assert len(recwarn) == 1
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 2}
+
+
+def test_fault_of_a_kernel_that_is_not_known_is_in_the_file_of_others(
+    profile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with profile("out.kpf") as p:
+        launch()
+        with monkeypatch.context() as broken:
+            broken.setattr(launching, "describe_kernel", fail)
+            with pytest.warns(KPerfWarning, match="not in the capture"):
+                fill_kernel[(1,)](np.zeros(256, np.float32), 256, BLOCK=64)
+    assert dict(p.summary.kept) == {"fill_kernel": 1}
+    assert dict(p.summary.skipped) == {("fill_kernel", summary.FAILED): 1}
+    assert any("fault of kperfir: internal" in note for note in capture(p.path).notes)
 
 
 @pytest.mark.parametrize(
