@@ -61,10 +61,9 @@ if TYPE_CHECKING:
 
 # Cycles. Compared with ghost runs of the timing model in docs/accuracy.md; a GPU's may differ by a few.
 RECORD_CYCLES = 5  # A store, its cursor's use, a clock read.
-SHORT_RECORD_CYCLES = 4  # Where next to nothing lies between, the store overlaps with nothing.
 SHORT_GAP_CYCLES = 16
 PENDING_RECORD_CYCLES = 2  # Of several stamps that are stored at once, all but the last: a clock read.
-SHORT_GAP_UNSURE_CYCLES = 3
+SHORT_GAP_UNSURE_CYCLES = 4
 FRAME_CYCLES = 19  # The tag, the cursor and the count of one frame, and the comparison of the next.
 FRAME_UNSURE_CYCLES = 8  # More where it stands between the instructions of a loop's end and begin.
 HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway: for a value that it has just loaded.
@@ -72,7 +71,7 @@ GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES = 24, 11  # The same where stamp
 # Of a kernel of several roles, where the warps that start the others hand on the state of recording, and get it back.
 START_ROLES_CYCLES, END_ROLES_CYCLES = 105, 68
 LOAD_KINDS = ("load", "atomic")
-SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
+SHORTEST_WAIT_CYCLES = 50  # A gap from here on may hide what is in it.
 # Behind an instruction of these kinds that was issued at once, a gap from here on waits for its result.
 RESULT_KINDS, SHORTEST_RESULT_WAIT_CYCLES = ("reduce", "scan", "local_load", "convert_layout"), 28
 LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
@@ -186,9 +185,8 @@ def _gaps(
     follows = np.concatenate(([False], track[1:] == track[:-1]))
     same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
-    in_frame = np.where(gap <= SHORT_GAP_CYCLES, SHORT_RECORD_CYCLES, RECORD_CYCLES)
     is_stored = slot % storage.batch == 0  # The stamp before, and those that waited for it.
-    in_frame = np.where(is_stored, in_frame, PENDING_RECORD_CYCLES)
+    in_frame = np.where(is_stored, RECORD_CYCLES, PENDING_RECORD_CYCLES)
     hides_frame = may_hide & _behind(borders.loaded, len(gap))
     frame_end, hidden = (FRAME_CYCLES, HIDDEN_FRAME_CYCLES)
     if storage.is_global:

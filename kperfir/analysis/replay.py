@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 # In these warps may meet: in a reduction over several of them, for instance, there is a barrier.
-MEETING_KINDS = ("barrier", "reduce", "scan", "convert_layout")
+MEETING_KINDS = ("barrier", "reduce", "scan")
 # Warps that come within this of each other show nothing.
 LEAST_LAG_CYCLES = 16
 # A wait of a kind that is shorter may be the instruction's own time.

@@ -15,7 +15,6 @@ from kperfir.analysis.correction import (
     HIDDEN_FRAME_CYCLES,
     PENDING_RECORD_CYCLES,
     RECORD_CYCLES,
-    SHORT_RECORD_CYCLES,
     SHORTEST_RESULT_WAIT_CYCLES,
     START_ROLES_CYCLES,
     Storage,
@@ -51,12 +50,12 @@ def corrected(table: pd.DataFrame, clocks: pd.DataFrame) -> list[int]:
 def test_a_gap_loses_the_cost_of_a_record_and_more_at_a_frames_end():
     table = spans((0, 1000, 1010), (0, 1010, 1040), (0, 1040, 1080), (0, 1100, 1300))
     assert corrected(table, stamps(CLOCKS)) == [
-        10 - SHORT_RECORD_CYCLES, 30 - RECORD_CYCLES, 40 - FRAME_CYCLES, 200 - FRAME_CYCLES,
+        10 - RECORD_CYCLES, 30 - RECORD_CYCLES, 40 - FRAME_CYCLES, 200 - FRAME_CYCLES,
     ]  # fmt: skip
 
 
 def test_a_span_loses_the_cost_of_all_records_inside():
-    gaps = SHORT_RECORD_CYCLES + RECORD_CYCLES + FRAME_CYCLES + RECORD_CYCLES + FRAME_CYCLES
+    gaps = RECORD_CYCLES + RECORD_CYCLES + FRAME_CYCLES + RECORD_CYCLES + FRAME_CYCLES
     assert corrected(spans((0, 1000, 1300), kind="kernel"), stamps(CLOCKS)) == [300 - gaps]
 
 
@@ -76,12 +75,12 @@ def test_no_duration_is_less_than_nothing():
 def test_warps_and_launches_are_corrected_apart():
     both = pd.concat([stamps(CLOCKS, [(0, 0, 1000), (0, 1, 1300)]), stamps(CLOCKS, launch=1)], ignore_index=True)
     table = pd.concat([spans((0, 1000, 1010), (1, 1000, 1300)), spans((0, 1000, 1010), launch=1)], ignore_index=True)
-    assert corrected(table, both) == [10 - SHORT_RECORD_CYCLES, 300 - RECORD_CYCLES, 10 - SHORT_RECORD_CYCLES]
+    assert corrected(table, both) == [10 - RECORD_CYCLES, 300 - RECORD_CYCLES, 10 - RECORD_CYCLES]
 
 
 def test_uncertainty_adds_up_and_is_more_where_a_wait_may_hide_something():
     found = corrected_durations(spans((0, 1000, 1010), (0, 1000, 1040), (0, 1100, 1300)), stamps(CLOCKS))
-    assert found["uncertainty_cycles"].tolist() == [3, 3 + 5, 20]
+    assert found["uncertainty_cycles"].tolist() == [4, 4 + 5, 20]
 
 
 def test_a_frames_end_is_hidden_where_a_loaded_value_is_waited_for():
