@@ -138,13 +138,10 @@ public:
             Value()};
   }
 
-  Value stamp(LLVMBuilder &b, StorePlace place,
-              StampPlace stamp) const override {
+  Value readStamp(LLVMBuilder &b, StampPlace) const override {
     if (spelling.isDeferred)
       return readClock(b);
-    store(b, place, stamp.slot * record::kWordBytes,
-          b.inlineAsm(spelling.stampClock, "=s,~{memory}", b.i32(), {}));
-    return {};
+    return b.inlineAsm(spelling.stampClock, "=s,~{memory}", b.i32(), {});
   }
 
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
@@ -161,10 +158,6 @@ public:
       return runMasked(b, place, spelling.globalStore, offset, word);
     b.inlineAsm(spelling.ldsStore + " $0, $1 offset:" + Twine(offset),
                 "v,v,~{memory}", Type(), {place.address, word});
-  }
-
-  Value readStamp(LLVMBuilder &b, StampPlace) const override {
-    return b.cast("llvm.trunc", readClock(b), b.i32());
   }
 
   void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,

@@ -52,6 +52,7 @@ static void visitFields(Plan &plan, Visitor visit) {
   visit("hands_over", plan.handsOver);
   visit("aggregate", plan.aggregate, 0);
   visit("batch", plan.batch, 1);
+  visit("frame_align", plan.frameAlign, 1);
   visit("first_cta", plan.firstCta, 0);
   visit("last_cta", plan.lastCta, 0);
   visit("first_sm", plan.firstSm, 0);

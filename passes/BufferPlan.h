@@ -23,6 +23,7 @@ struct BufferPlan {
   uint32_t wordsPerWarp = 0;
   uint32_t maxFrameWords = 0;
   uint32_t batch = 1;       // Words of a frame that are stored at once.
+  uint32_t frameAlign = 1;  // Words of which the size of frames is a multiple.
   uint32_t offset = 0;      // Of our bytes in the CTA's shared memory.
   uint32_t sharedBytes = 0; // If global: bytes used at `offset` all the same.
   uint32_t sampleCtas = 1;  // Every n-th CTA is recorded,
@@ -44,8 +45,15 @@ struct BufferPlan {
   static uint32_t sharedFixedBytes(uint32_t totalWarps);
   /// A segment's header is kept up to date in memory while the kernel runs.
   bool keepsHeaders() const { return ring || global || handsOver; }
-  /// Bytes from the first data word that the cursor may have at frame entry.
+  /// Bytes from the first data word that the cursor may have at frame entry. A
+  /// ring begins anew beyond; else the cursor stops there, and the first frame
+  /// that passes it is the last one that is written.
   uint32_t limitBytes() const;
+  /// So that reading can begin at the first frame.
+  bool tagFirst() const { return !ring && !aggregate; }
+  /// What a CTA that is left out keeps in shared memory is not copied. Sums
+  /// have to be cleared, and what partitions keep is handed over.
+  bool needsSampling() const { return global || handsOver || aggregate; }
   bool selectsCtas() const { return sampleCtas != 1 || firstCta || lastCta; }
   bool selectsSms() const { return firstSm || lastSm; }
   bool selectsWarps() const { return (warpsLow & warpsHigh) != ~0u; }

@@ -1,9 +1,9 @@
 //===- ConvertKPerfGPUToLLVM.cpp - Lower frames and stamps to LLVM --------===//
 //
-// Owns the life of a warp's state: where its segment is, when a frame fits, how
-// the cursor moves. How a word is stored is TargetLowering; how the state gets
-// through the control flow is WarpState; what init and finalize write besides
-// is CtaRecording.
+// Owns the life of a warp's state: where its segment is, where a frame goes,
+// how the cursor moves. How a word is stored is TargetLowering; how the state
+// gets through the control flow is WarpState; what init and finalize write
+// besides is CtaRecording.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +48,9 @@ public:
                              loc);
     for (Block *block : listBlocks()) {
       WarpState state = threading.enter(*block);
+      if (Block *before = block->getSinglePredecessor())
+        if (auto known = findOffset(threading.leaving(*before).cursor))
+          offsets[state.cursor] = *known;
       for (Operation &op : llvm::make_early_inc_range(*block))
         if (isa<kperf_gpu::KPerfGPUDialect>(op.getDialect()) &&
             failed(lower(&op, state)))
@@ -69,10 +72,11 @@ private:
   struct OpenFrame {
     Value cursor;
     Value when; // Null: always.
-    Value fits; // And `when`.
     StorePlace place;
-    SmallVector<std::pair<uint32_t, Value>> pending; // By offset: clocks read.
-    SmallVector<Value> batched; // By word: what is not stored yet.
+    uint32_t offset; // Of the frame's first word, from the place.
+    uint32_t used;   // Words that mean something.
+    SmallVector<std::pair<uint32_t, Value>> pending; // By word: clocks read.
+    SmallVector<Value> words;                        // Known, not stored yet.
   };
 
   /// Definitions come before uses; what is not reachable comes last.
@@ -112,6 +116,7 @@ private:
 
     if (isa<kperf_gpu::InitOp>(op)) {
       state = recording.firstState(b, segment);
+      offsets[state.cursor] = 0;
       borders.emplace_back(op, state);
     } else if (isa<kperf_gpu::FinalizeOp>(op)) {
       borders.emplace_back(op, state);
@@ -140,88 +145,100 @@ private:
   /// Frames have no place in memory then, and values of marks are not kept.
   void sumUp(LLVMBuilder &b, Operation *op) {
     if (auto open = dyn_cast<kperf_gpu::OpenFrameOp>(op)) {
-      Value when = open.getWhen();
-      frames[open.getFrame()].fits =
-          when ? b.both(segment.active, when) : segment.active;
+      frames[open.getFrame()].place.enabled = isActive(b, open.getWhen());
     } else if (auto stamp = dyn_cast<kperf_gpu::StampOp>(op)) {
       aggregation->lower(b, stamp,
                          {plan.global ? segment.base : segment.data,
-                          frames[stamp.getFrame()].fits});
+                          frames[stamp.getFrame()].place.enabled});
     }
   }
 
-  uint32_t wordsOf(kperf_gpu::FrameType type) const {
-    return record::frameWords(type.getSlots(), type.getValueWords(),
-                              plan.batch);
+  Value isActive(LLVMBuilder &b, Value when) const {
+    return when ? b.both(segment.active, when) : segment.active;
+  }
+
+  /// Where a cursor always is, in bytes behind the first data word. Until paths
+  /// of control flow meet, that is known, and nothing has to be computed.
+  std::optional<uint32_t> findOffset(Value cursor) const {
+    auto known = offsets.find(cursor);
+    return known == offsets.end() ? std::nullopt : std::optional(known->second);
+  }
+  Value cursorAt(LLVMBuilder &b, uint32_t offset) {
+    Value cursor = b.add(segment.data, b.constant(offset));
+    offsets[cursor] = offset;
+    return cursor;
   }
 
   OpenFrame openFrame(LLVMBuilder &b, kperf_gpu::FrameType type, Value when,
                       WarpState state) {
-    Value fits = b.compare(Compare::Sle, state.cursor, segment.limit);
-    if (when)
-      fits = b.both(fits, when);
-    Value address = state.cursor;
+    std::optional<uint32_t> known = findOffset(state.cursor);
+    Value address = known ? segment.data : state.cursor;
     if (plan.global)
-      address = b.add(segment.base, b.extend(state.cursor));
-    SmallVector<Value> batched(plan.batch == 1 ? 0 : wordsOf(type));
-    return {state.cursor, when,   fits, target.prepare(b, {address, fits}),
-            {},           batched};
+      address =
+          known ? segment.base : b.add(segment.base, b.extend(state.cursor));
+    OpenFrame frame{state.cursor, when};
+    frame.place = target.prepare(b, {address, isActive(b, when)});
+    frame.offset = known.value_or(0);
+    frame.used = record::frameWords(type.getSlots(), type.getValueWords());
+    uint32_t size = record::frameWords(type.getSlots(), type.getValueWords(),
+                                       plan.frameAlign);
+    frame.words.resize(size);
+    // What fills a frame up has no meaning, so no register is set for it.
+    auto padding = MutableArrayRef(frame.words);
+    padding = plan.tagFirst()
+                  ? padding.drop_front(frame.used)
+                  : padding.slice(frame.used - 1, size - frame.used);
+    for (Value &word : padding)
+      word = b.undefined();
+    if (plan.tagFirst())
+      put(b, frame, 0, b.constant(record::kTagBase | type.getId()));
+    return frame;
+  }
+
+  /// The words that one instruction stores, of which `word` is one: first and
+  /// count. Beside what was asked for, a tag goes with the clock behind it, and
+  /// what fills the frame up with the word before it.
+  std::pair<uint32_t, uint32_t> groupOf(const OpenFrame &frame,
+                                        uint32_t word) const {
+    uint32_t size = plan.batch;
+    if (plan.tagFirst() && plan.frameAlign > size &&
+        (word < plan.frameAlign || (word | 1) >= frame.used))
+      size = plan.frameAlign;
+    return {word / size * size, size};
   }
 
   /// Stores a word of a frame, or keeps it until its neighbours are there.
   void put(LLVMBuilder &b, OpenFrame &frame, uint32_t word, Value value) {
-    if (plan.batch == 1)
-      return target.store(b, frame.place, word * record::kWordBytes, value);
-    frame.batched[word] = value;
-    uint32_t first = word / plan.batch * plan.batch;
-    if (llvm::all_of(groupOf(frame, first), [](Value v) { return bool(v); }))
-      storeGroup(b, frame, first);
-  }
-
-  MutableArrayRef<Value> groupOf(OpenFrame &frame, uint32_t first) const {
-    return MutableArrayRef(frame.batched).slice(first, plan.batch);
-  }
-
-  void storeGroup(LLVMBuilder &b, OpenFrame &frame, uint32_t first) {
-    MutableArrayRef<Value> group = groupOf(frame, first);
-    target.storeWords(b, frame.place, first * record::kWordBytes, group);
+    frame.words[word] = value;
+    auto [first, count] = groupOf(frame, word);
+    auto group = MutableArrayRef(frame.words).slice(first, count);
+    if (llvm::any_of(group, [](Value v) { return !v; }))
+      return;
+    target.storeWords(b, frame.place, frame.offset + first * record::kWordBytes,
+                      group);
     llvm::fill(group, Value());
   }
 
-  /// Stores what is left of a frame that is closed; its padding is 0.
-  void storeBatched(LLVMBuilder &b, OpenFrame &frame) {
-    for (uint32_t first = 0; first < frame.batched.size();
-         first += plan.batch) {
-      MutableArrayRef<Value> group = groupOf(frame, first);
-      if (llvm::none_of(group, [](Value v) { return bool(v); }))
-        continue;
-      for (Value &word : group)
-        if (!word)
-          word = b.constant(0);
-      storeGroup(b, frame, first);
-    }
-  }
-
   void stampSlot(LLVMBuilder &b, OpenFrame &frame, StampPlace stamp) {
-    if (plan.batch != 1)
-      return put(b, frame, stamp.slot, target.readStamp(b, stamp));
-    if (Value clock = target.stamp(b, frame.place, stamp))
-      frame.pending.emplace_back(stamp.slot * record::kWordBytes, clock);
+    uint32_t word = plan.tagFirst() + stamp.slot;
+    Value clock = target.readStamp(b, stamp);
+    if (clock.getType().isInteger(32))
+      return put(b, frame, word, clock);
+    frame.pending.emplace_back(word, clock);
     if (frame.pending.size() == kMaxPendingClocks)
       storePending(b, frame);
   }
 
   void storePending(LLVMBuilder &b, OpenFrame &frame) {
-    for (auto [offset, clock] : frame.pending)
-      target.store(b, frame.place, offset,
-                   b.cast("llvm.trunc", clock, b.i32()));
+    for (auto [word, clock] : frame.pending)
+      put(b, frame, word, b.cast("llvm.trunc", clock, b.i32()));
     frame.pending.clear();
   }
 
   void storeValue(LLVMBuilder &b, kperf_gpu::StoreValueOp store) {
     Value value = store.getValue();
     uint32_t slots = store.getFrame().getType().getSlots();
-    uint32_t word = slots + store.getWord();
+    uint32_t word = plan.tagFirst() + slots + store.getWord();
     OpenFrame &frame = frames[store.getFrame()];
     bool isWide = value.getType().getIntOrFloatBitWidth() == 64;
     if (isa<FloatType>(value.getType()))
@@ -235,25 +252,39 @@ private:
 
   void closeFrame(LLVMBuilder &b, kperf_gpu::FrameType type, OpenFrame &frame,
                   WarpState &state) {
-    uint32_t slots = type.getSlots();
     storePending(b, frame);
-    uint32_t words = wordsOf(type), bytes = words * record::kWordBytes;
-    put(b, frame, words - 1, b.constant(record::kTagBase | type.getId()));
-    storeBatched(b, frame);
-    auto unlessLeftOut = [&](Value now, Value before) {
-      return frame.when ? b.select(frame.when, now, before) : now;
-    };
-    state.records = unlessLeftOut(b.add(state.records, slots), state.records);
+    uint32_t size = frame.words.size();
+    if (!plan.tagFirst())
+      put(b, frame, size - 1, b.constant(record::kTagBase | type.getId()));
+    Value before = state.records, records = b.add(before, type.getSlots());
+    state.records =
+        frame.when ? b.select(frame.when, records, before) : records;
+    state.cursor = plan.ring ? nextInRing(b, frame, size * record::kWordBytes)
+                             : nextCursor(b, frame, size * record::kWordBytes);
+  }
+
+  /// A frame that passes the limit is the last one that is kept, and not whole:
+  /// from then on all are written to the room behind it.
+  Value nextCursor(LLVMBuilder &b, const OpenFrame &frame, uint32_t bytes) {
+    std::optional<uint32_t> known = findOffset(frame.cursor);
+    if (known && !frame.when)
+      return cursorAt(b, std::min(*known + bytes, plan.limitBytes()));
+    Value step = b.constant(bytes);
+    if (frame.when)
+      step = b.select(frame.when, step, b.constant(0));
+    return b.min(b.add(frame.cursor, step), segment.limit);
+  }
+
+  Value nextInRing(LLVMBuilder &b, const OpenFrame &frame, uint32_t bytes) {
+    std::optional<uint32_t> known = findOffset(frame.cursor);
+    if (known && !frame.when && *known + bytes <= plan.limitBytes())
+      return cursorAt(b, *known + bytes);
     Value past = b.add(frame.cursor, bytes);
-    if (!plan.ring) {
-      state.cursor = b.select(frame.fits, past, frame.cursor);
-      return;
-    }
     Value lapped = b.compare(Compare::Sgt, past, segment.limit);
-    target.noteLap(b, {segment.header, b.both(lapped, frame.fits)},
+    target.noteLap(b, {segment.header, b.both(lapped, isActive(b, frame.when))},
                    b.sub(past, segment.data));
-    state.cursor =
-        unlessLeftOut(b.select(lapped, segment.data, past), frame.cursor);
+    Value next = b.select(lapped, segment.data, past);
+    return frame.when ? b.select(frame.when, next, frame.cursor) : next;
   }
 
   Region &region;
@@ -263,6 +294,7 @@ private:
   const Aggregation *aggregation;
   Segment segment; // Empty until the entry block's init or attach.
   DenseMap<Value, OpenFrame> frames;
+  DenseMap<Value, uint32_t> offsets; // Of cursors that are known.
   SmallVector<std::pair<Operation *, WarpState>> borders;
   SmallVector<Operation *> done;
 };
@@ -289,10 +321,10 @@ struct ConvertKPerfGPUToLLVM
       module.emitError("strategy aggregate is not there for AMD GPUs (target)");
       return signalPassFailure();
     }
-    auto chip = module->getAttrOfType<StringAttr>("ttg.target");
+    auto attribute = module->getAttrOfType<StringAttr>("ttg.target");
+    StringRef chip = attribute ? attribute.getValue() : StringRef();
     std::unique_ptr<TargetLowering> lowering =
-        target == "amd" ? createAmdLowering(chip ? chip.getValue() : "")
-                        : createNvidiaLowering();
+        target == "amd" ? createAmdLowering(chip) : createNvidiaLowering(chip);
     CtaRecording recording{*plan, *lowering};
     std::optional<Aggregation> aggregation;
     if (plan->aggregate)

@@ -190,22 +190,25 @@ void CtaRecording::endInShared(Operation *finalize, Value thread,
   LLVMBuilder b(finalize);
   Segment segment; // Found anew: no register had to keep it.
   Copy copy;
-  if (!plan.handsOver && !plan.ring)
+  if (!plan.handsOver && !plan.ring && !plan.selectsWarps())
     copy.end = target.broadcastFirst(b, state.cursor);
   CtaId id = readCtaId(b);
   Value sm = target.readSm(b);
   segment.thread = target.renew(b, thread);
   locate(b, segment);
   segment.active = segment.first;
-  if (Value selected = isSelected(b, segment.warp))
+  Value selected = isSelected(b, segment.warp);
+  if (selected)
     segment.active = b.both(segment.first, selected);
   Value pointer = getScratch(finalize);
   Value room = findRoom(b, readCode(b, pointer));
   Value ofLane = b.mul(segment.lane, kCopiedBytes);
   Value offset = b.add(b.mul(segment.warp, plan.segmentBytes()), ofLane);
   copy.from = b.add(segment.header, ofLane);
+  if (plan.selectsWarps()) // A warp that is left out has written as well.
+    state.cursor = b.select(selected, state.cursor, segment.data);
   Value end = findEnd(b, segment, state);
-  if (!plan.handsOver && plan.ring)
+  if (!plan.handsOver && (plan.ring || plan.selectsWarps()))
     copy.end = target.broadcastFirst(b, end);
   storeState(b, segment, state, end);
   Value ctaIndex = findCtaIndex(b, id);

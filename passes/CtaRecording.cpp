@@ -117,7 +117,9 @@ void CtaRecording::locate(LLVMBuilder &b, Segment &segment) const {
 Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
   Segment segment;
   segment.thread = target.readThreadId(b);
-  if (pointer) {
+  if (!plan.needsSampling()) {
+    segment.sampled = b.constant(1, b.i1());
+  } else if (pointer) {
     Value code = readCode(b, pointer);
     bool findsOutLate =
         !plan.global && !plan.selectsCtas() && !plan.selectsSms();
@@ -147,8 +149,10 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
   segment.active = segment.owner;
   if (Value selected = isSelected(b, segment.warp))
     segment.active = b.both(segment.owner, selected);
-  segment.limit = b.select(
-      segment.active, b.add(segment.data, plan.limitBytes()), b.constant(-1));
+  segment.limit = b.add(segment.data, plan.limitBytes());
+  // Only lane 0 stores, so others may stop elsewhere.
+  if (!plan.global && !plan.ring && target.movesUniforms())
+    segment.limit = b.add(segment.limit, segment.lane);
   return segment;
 }
 

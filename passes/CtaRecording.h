@@ -32,9 +32,9 @@ using CtaId = std::array<Value, 3>; // x, y, z.
 /// is global, byte offsets from `base`.
 struct Segment {
   Value warp, lane, thread;
-  Value sampled; // The CTA takes records. Where they are in shared memory and
-                 // nobody selects CTAs, one without room does so in vain: that
-                 // costs it less than to find out at the beginning.
+  Value sampled; // The CTA takes records. Where they are in shared memory, one
+                 // that is left out may do so in vain: that costs the others
+                 // less than to find out at the beginning.
   Value leader;  // The CTA's first thread; if global, of one that is recorded.
   Value first;   // Lane 0,
   Value owner;   // of a CTA that is recorded,
@@ -44,7 +44,7 @@ struct Segment {
   Value header;  // Address of the segment header.
   Value data;    // Cursor of the first data word.
   Value base;    // Global only: i64 address of the first data word.
-  Value limit;   // Last cursor at which a frame fits; -1 if not active.
+  Value limit;   // In lane 0, the last cursor at which a frame may begin.
 };
 
 class CtaRecording {

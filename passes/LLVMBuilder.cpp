@@ -15,6 +15,11 @@ Value LLVMBuilder::constant(int64_t value, Type type) {
       ->getResult(0);
 }
 
+Value LLVMBuilder::undefined() {
+  return createNamed(builder, loc, "llvm.mlir.undef", {i32()}, {})
+      ->getResult(0);
+}
+
 Value LLVMBuilder::add(Value a, int64_t b) {
   return b == 0 ? a : add(a, constant(b, a.getType()));
 }

@@ -36,6 +36,8 @@ public:
   Value extend(Value value) { return cast("llvm.zext", value, i64()); }
   Value part(Value structure, int64_t index); // An i32 of a structure.
   Value max(Value a, Value b) { return binary("llvm.intr.umax", a, b); }
+  Value min(Value a, Value b) { return binary("llvm.intr.umin", a, b); }
+  Value undefined();             // An i32.
   Value special(StringRef name); // An i32 register that an operation reads.
 
   /// Volatile: kept, and kept in order. Without `result` it returns nothing.

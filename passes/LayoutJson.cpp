@@ -147,11 +147,13 @@ static bool hasGaps(ModuleOp module) {
 
 /// The oldest version that says what there is to say.
 static uint32_t findVersion(ModuleOp module, const BufferPlan &plan) {
-  if (hasGaps(module))
+  if (plan.tagFirst())
     return record::kLayoutVersion;
+  if (hasGaps(module))
+    return record::kGapsVersion;
   if (plan.aggregate)
     return record::kSumsVersion;
-  if (plan.batch != 1)
+  if (plan.frameAlign != 1)
     return record::kPaddedFramesVersion;
   auto regions = module->getAttrOfType<ArrayAttr>("kperf.regions");
   bool leavesOut = llvm::any_of(regions, [](Attribute region) {
@@ -182,8 +184,12 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       {"regions", writeRegions(module)},
       {"frames", writeFrames(module)},
   };
+  if (plan.frameAlign != 1)
+    layout["frame_align"] = static_cast<int64_t>(plan.frameAlign);
   if (plan.batch != 1)
-    layout["frame_align"] = static_cast<int64_t>(plan.batch);
+    layout["batch"] = static_cast<int64_t>(plan.batch);
+  if (plan.tagFirst())
+    layout["tag"] = "first";
   if (plan.selectsCtas())
     layout["ctas"] = json::Array{static_cast<int64_t>(plan.firstCta),
                                  static_cast<int64_t>(plan.lastCta),

@@ -33,7 +33,12 @@ StringRef space(Value address) {
 
 class NvidiaLowering : public TargetLowering {
 public:
+  explicit NvidiaLowering(unsigned capability) : capability(capability) {}
+
   unsigned getWarpSize() const override { return 32; }
+
+  /// VIADDMNMX, from sm_90 on, has no operand that is a uniform register.
+  bool movesUniforms() const override { return capability >= 90; }
 
   Value readThreadId(LLVMBuilder &b) const override {
     return b.special("nvvm.read.ptx.sreg.tid.x");
@@ -63,17 +68,6 @@ public:
     return place; // A predicate on each store is free.
   }
 
-  Value stamp(LLVMBuilder &b, StorePlace place,
-              StampPlace stamp) const override {
-    Twine offset(stamp.slot * record::kWordBytes);
-    b.inlineAsm(Twine("{\n\t.reg .b32 now;\n\tmov.u32 now, %clock;") + kOwn +
-                    nameOf(stamp) + "\n\t@$1 st." + space(place.address) +
-                    ".b32 [$0+" + offset + "], now;" + kOwn + "\n\t}",
-                (constraint(place.address) + ",b,~{memory}").str(), Type(),
-                {place.address, place.enabled});
-    return {};
-  }
-
   void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
              Value value) const override {
     StringRef width = value.getType().isInteger(64) ? ".b64" : ".b32";
@@ -92,6 +86,8 @@ public:
 
   void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,
                   ArrayRef<Value> words) const override {
+    if (words.size() == 1)
+      return store(b, place, offset, words.front());
     SmallVector<Value> operands{place.address, place.enabled};
     std::string list, constraints = constraint(place.address).str() + ",b";
     for (Value word : words) {
@@ -183,12 +179,17 @@ private:
   }
 
   static constexpr const char *kAxes[] = {"x", "y", "z"};
+
+  unsigned capability;
 };
 
 } // namespace
 
-std::unique_ptr<TargetLowering> createNvidiaLowering() {
-  return std::make_unique<NvidiaLowering>();
+std::unique_ptr<TargetLowering> createNvidiaLowering(StringRef target) {
+  unsigned capability;
+  if (!target.consume_front("cuda:") || target.getAsInteger(10, capability))
+    capability = 80;
+  return std::make_unique<NvidiaLowering>(capability);
 }
 
 } // namespace mlir::kperf

@@ -391,7 +391,8 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
     Options:
     * `buffer-bytes` (default 0): bytes of records per CTA. 0 means 2048 for
       each warp, or two of the largest frames if that is more. A buffer asked for
-      must hold one of the largest frames for each warp.
+      must hold one of the largest frames for each warp; with `saturate` one more,
+      for what is not kept.
     * `words-per-warp` (default 0): instead of that, words of records of each
       warp, at least; in global memory if shared memory has no room for all. 0
       means that nothing is known.
@@ -401,7 +402,8 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
       on AMD GPUs.
     * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and
       global where shared memory has no room for two of the largest frames.
-    * `batch` (default 1): words of a frame that one instruction stores: 1, 2 or 4.
+    * `batch` (default 1): words of a frame that one instruction stores: 1, 2 or 4;
+      a tag that comes first is always stored with a clock.
       Clocks wait in registers for it, and frames are padded to a multiple. On
       AMD GPUs it is always 1.
     * `sample-ctas` (default 1): record every n-th CTA only.
@@ -469,12 +471,11 @@ def ConvertKPerfGPUToLLVM
     After:
     ```mlir
     ^bb1(%cursor: i32, %records: i32):
-      %fits = llvm.icmp "sle" %cursor, %limit : i32
-      llvm.inline_asm has_side_effects "{ ... mov.u32 t, %clock; @$1 st.shared.b32 [$0+0], t; }",
-        "r,b,~{memory}" %cursor, %fits
-      llvm.inline_asm has_side_effects "@$1 st.shared.b32 [$0+4], $2;", "r,b,r,~{memory}" %cursor, %fits, %tag
+      %now = llvm.inline_asm has_side_effects "mov.u32 $0, %clock;", "=r,~{memory}"
+      llvm.inline_asm has_side_effects "@$1 st.shared.v2.b32 [$0+0], {$2, $3};",
+        "r,b,r,r,~{memory}" %cursor, %first_lane, %tag, %now
       %past = llvm.add %cursor, %c8 : i32
-      %next = llvm.select %fits, %past, %cursor : i1, i32
+      %next = llvm.intr.umin(%past, %limit)
       %count = llvm.add %records, %c1 : i32
       llvm.br ^bb2(%next, %count : i32, i32)
     ```

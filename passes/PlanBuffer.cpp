@@ -151,10 +151,13 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     bool isAmd = target && target.getValue().starts_with("hip");
     if (!isAmd && !plan.aggregate)
       plan.batch = options.batch;
+    plan.frameAlign = plan.batch;
+    if (!isAmd && plan.tagFirst()) // A tag is stored with a clock.
+      plan.frameAlign = std::max(plan.batch, 2u);
     if (isAmd && plan.aggregate)
       return module.emitError("strategy aggregate is not there for AMD GPUs "
                               "(strategy)");
-    plan.maxFrameWords = findMaxFrameWords(module, plan.batch);
+    plan.maxFrameWords = findMaxFrameWords(module, plan.frameAlign);
     kernel->walk([&](kperf_gpu::AttachOp) { plan.handsOver = true; });
     if (plan.aggregate) {
       uint32_t words = countRegions(module) * record::kSumsWords;
@@ -162,9 +165,13 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     }
 
     // Left to itself, the pass keeps two frames at least: with one, a full
-    // buffer shows nothing beside it.
-    uint32_t oneFrame = llvm::alignTo(plan.maxFrameWords, kWordsAlignment);
-    uint32_t minimum = llvm::alignTo(2 * plan.maxFrameWords, kWordsAlignment);
+    // buffer shows nothing beside it. Where the cursor stops there is room for
+    // one more, in vain.
+    uint32_t more = plan.tagFirst() ? plan.maxFrameWords : 0;
+    uint32_t oneFrame =
+        llvm::alignTo(plan.maxFrameWords + more, kWordsAlignment);
+    uint32_t minimum =
+        llvm::alignTo(2 * plan.maxFrameWords + more, kWordsAlignment);
     uint32_t wanted =
         std::max<uint32_t>(minimum, kDefaultBytesPerWarp / record::kWordBytes);
     if (options.bufferBytes != 0) {

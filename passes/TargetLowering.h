@@ -34,6 +34,10 @@ public:
   /// Number of bits by which a thread id is shifted to get its warp.
   unsigned getWarpShift() const { return llvm::Log2_32(getWarpSize()); }
 
+  /// What is the same in all lanes is kept apart, and moved whenever it is the
+  /// limit of a sum.
+  virtual bool movesUniforms() const { return false; }
+
   virtual Value readThreadId(LLVMBuilder &b) const = 0;
   /// An i32 that LLVM does not know to be `value`: what follows from it is
   /// computed again and takes no register before.
@@ -47,19 +51,13 @@ public:
 
   /// Called once per frame, so that what enabling costs is paid once.
   virtual StorePlace prepare(LLVMBuilder &b, StorePlace place) const = 0;
-  /// Reads the clock and stores its low word in the stamp's slot from `place`
-  /// on, with nothing in between; or, where that would wait for more than the
-  /// clock, returns the i64 for the caller to `store` when the frame is closed.
-  /// `place` is prepared.
-  virtual Value stamp(LLVMBuilder &b, StorePlace place,
-                      StampPlace stamp) const = 0;
-  /// An i32 or i64.
+  /// The clock's low word, i32; or, where to wait for it would wait for more,
+  /// an i64 whose low word the caller stores when the frame is closed.
+  virtual Value readStamp(LLVMBuilder &b, StampPlace stamp) const = 0;
+  /// An i32 or i64. `place` is prepared.
   virtual void store(LLVMBuilder &b, StorePlace place, uint32_t offset,
                      Value value) const = 0;
-  /// The same for a frame whose words are stored several at once: the clock's
-  /// low word, i32, and two or four words to an address that is a multiple of
-  /// their size.
-  virtual Value readStamp(LLVMBuilder &b, StampPlace stamp) const = 0;
+  /// One, two or four words, to an address that is a multiple of their size.
   virtual void storeWords(LLVMBuilder &b, StorePlace place, uint32_t offset,
                           ArrayRef<Value> words) const = 0;
   /// Reads the clock, then the global timer, and stores both, 64 bits each, at
@@ -85,8 +83,8 @@ public:
   virtual void syncWarp(LLVMBuilder &b) const = 0;
 };
 
-std::unique_ptr<TargetLowering> createNvidiaLowering();
-/// `target` as in `ttg.target`: the generations differ. Default: CDNA 3.
+/// `target` as in `ttg.target`: the generations differ. Default: sm_80, CDNA 3.
+std::unique_ptr<TargetLowering> createNvidiaLowering(StringRef target);
 std::unique_ptr<TargetLowering> createAmdLowering(StringRef target);
 
 } // namespace mlir::kperf

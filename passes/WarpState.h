@@ -31,6 +31,8 @@ public:
   /// State at the beginning of `block`; empty for the entry block.
   WarpState enter(Block &block) const;
   void leave(Block &block, WarpState state) { exits[&block] = state; }
+  /// State at the end of `block`; empty before that was left.
+  WarpState leaving(Block &block) const { return exits.lookup(&block); }
 
   /// Once every block was left: passes the states along every edge. Fails with
   /// a diagnostic on a branch that it does not know.

@@ -200,6 +200,7 @@ void bindRecord(nb::module_ &module) {
       .def_rw("words_per_warp", &DecoderLayout::wordsPerWarp)
       .def_rw("max_frame_words", &DecoderLayout::maxFrameWords)
       .def_rw("frame_align", &DecoderLayout::frameAlign)
+      .def_rw("tag_first", &DecoderLayout::tagFirst)
       .def(
           "set_regions",
           [](DecoderLayout &self, std::vector<int32_t> parents,

@@ -8,7 +8,7 @@ from numpy import uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 6
+LAYOUT_VERSION: int = 7
 
 WORD_BYTES: int = 4
 
@@ -112,6 +112,12 @@ class DecoderLayout:
 
     @frame_align.setter
     def frame_align(self, arg: int, /) -> None: ...
+
+    @property
+    def tag_first(self) -> bool: ...
+
+    @tag_first.setter
+    def tag_first(self, arg: bool, /) -> None: ...
 
     def set_regions(self, parents: Sequence[int], kinds: Sequence[int], value_words: Sequence[int] = []) -> None: ...
 

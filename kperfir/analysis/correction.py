@@ -64,14 +64,17 @@ RECORD_CYCLES = 5  # A store, its cursor's use, a clock read.
 SHORT_GAP_CYCLES = 16
 PENDING_RECORD_CYCLES = 2  # Of several stamps that are stored at once, all but the last: a clock read.
 SHORT_GAP_UNSURE_CYCLES = 4
+TAGGED_RECORD_CYCLES = 7  # Where the frame's tag is made, and stored along.
 FRAME_CYCLES = 19  # The tag, the cursor and the count of one frame, and the comparison of the next.
 FRAME_UNSURE_CYCLES = 8  # More where it stands between the instructions of a loop's end and begin.
 HIDDEN_FRAME_CYCLES = 3  # What is left of that where the warp waits anyway: for a value that it has just loaded.
 GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES = 24, 11  # The same where stamps are stored in global memory.
+# Of frames that begin with their tag, which the cursor's limit ends: of one's end, and what is left of it.
+TAG_FIRST_FRAME_CYCLES, TAG_FIRST_GLOBAL_FRAME_CYCLES = (12, 1), (20, 9)
 # Of a kernel of several roles, where the warps that start the others hand on the state of recording, and get it back.
 START_ROLES_CYCLES, END_ROLES_CYCLES = 105, 68
 LOAD_KINDS = ("load", "atomic")
-SHORTEST_WAIT_CYCLES = 50  # A gap from here on may hide what is in it.
+SHORTEST_WAIT_CYCLES = 44  # A gap from here on may hide what is in it.
 # Behind an instruction of these kinds that was issued at once, a gap from here on waits for its result.
 RESULT_KINDS, SHORTEST_RESULT_WAIT_CYCLES = ("reduce", "scan", "local_load", "convert_layout"), 28
 LONG_FRAME_GAP_CYCLES = 128  # A gap with a frame's end in it, from here on.
@@ -92,17 +95,20 @@ MOST_SPANS_OF_FLOWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How stamps are stored: so many at once, in shared or in global memory; and how many warps start other roles."""
+    """How stamps are stored: so many words at once, in shared or in global memory, the frame's tag first or last; and
+    how many warps start other roles.
+    """
 
     batch: int = 1
     is_global: bool = False
+    tag_first: bool = False
     starting_warps: int = 0
 
     @classmethod
     def of(cls, layout: BufferLayout) -> Storage:
         """That of a kernel."""
         first = layout.roles[0].warps if len(layout.roles) > 1 else 0
-        return cls(layout.frame_align, layout.buffer == "global", first)
+        return cls(layout.batch, layout.buffer == "global", layout.tag_first, first)
 
 
 def corrected_durations(
@@ -185,12 +191,16 @@ def _gaps(
     follows = np.concatenate(([False], track[1:] == track[:-1]))
     same_frame = np.concatenate(([False], (frame[1:] == frame[:-1]) & (slot[1:] == slot[:-1] + 1)))
     may_hide = gap >= SHORTEST_WAIT_CYCLES
-    is_stored = slot % storage.batch == 0  # The stamp before, and those that waited for it.
+    is_stored = (slot + storage.tag_first) % storage.batch == 0  # The stamp before, and those that waited for it.
     in_frame = np.where(is_stored, RECORD_CYCLES, PENDING_RECORD_CYCLES)
+    if storage.tag_first:
+        in_frame = np.where(is_stored & (slot == 1), TAGGED_RECORD_CYCLES, in_frame)
     hides_frame = may_hide & _behind(borders.loaded, len(gap))
     frame_end, hidden = (FRAME_CYCLES, HIDDEN_FRAME_CYCLES)
     if storage.is_global:
         frame_end, hidden = (GLOBAL_FRAME_CYCLES, HIDDEN_GLOBAL_FRAME_CYCLES)
+    if storage.tag_first:
+        frame_end, hidden = TAG_FIRST_GLOBAL_FRAME_CYCLES if storage.is_global else TAG_FIRST_FRAME_CYCLES
     own = np.where(same_frame, in_frame, np.where(hides_frame, hidden, frame_end))
     starts = follows & (track % (1 << 6) < storage.starting_warps) & ~same_frame
     own = np.where(starts & ~np.append(False, follows[:-1]), START_ROLES_CYCLES, own)

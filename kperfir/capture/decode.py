@@ -126,6 +126,7 @@ def _decoder(layout: BufferLayout) -> record.Decoder:
     native.words_per_warp = layout.words_per_warp
     native.max_frame_words = layout.max_frame_words
     native.frame_align = layout.frame_align
+    native.tag_first = layout.tag_first
     native.set_regions(
         [region.parent for region in layout.regions],
         [_KINDS.get(region.kind, 0) for region in layout.regions],

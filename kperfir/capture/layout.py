@@ -70,7 +70,7 @@ class Frame:
     """A run of stamps that are written together; `stamps[slot]` are the events of the stamp in that slot.
 
     Behind the stamps lie the values of its marks, in their order: `value_words` words. The size is a multiple of
-    `align` words.
+    `align` words. Its tag is its first word or its last one.
     """
 
     id: int
@@ -80,7 +80,7 @@ class Frame:
 
     @property
     def words(self) -> int:
-        """Size in the buffer: the stamps, the values, padding and the tag, which is last."""
+        """Size in the buffer: the stamps, the values, padding and the tag."""
         return -(-(len(self.stamps) + self.value_words + 1) // self.align) * self.align
 
 
@@ -126,6 +126,8 @@ class BufferLayout:
     notes: tuple[str, ...] = ()
     flows: tuple[Flow, ...] = ()
     frame_align: int = 1
+    tag_first: bool = False
+    batch: int = 1
 
     @property
     def ring(self) -> bool:

@@ -18,12 +18,13 @@ from kperfir.capture.layout import EDGES, VALUE_WORDS, BufferLayout, Event, Flow
 from kperfir.config import KINDS
 from kperfir.errors import CaptureError
 
-# 6 has gaps, 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded where not each is, 2
-# gave values to marks; all else is as in 1.
-LAYOUT_VERSION = 6
+# 7 may have tags first, 6 has gaps, 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded
+# where not each is, 2 gave values to marks; all else is as in 1.
+LAYOUT_VERSION = 7
 OLDEST_LAYOUT_VERSION = 1
 BUFFERS = ("shared", "global")
 STRATEGIES = ("saturate", "ring", "aggregate")  # flush is saturate in global memory.
+TAGS = ("first", "last")
 FLOWS = ("commit_group", "mbarrier")
 GAP_KINDS = ("compute", "between")
 MAX_WARPS = 64
@@ -111,7 +112,16 @@ def _read(fields: dict[str, Any], text: str) -> BufferLayout:
         notes=_notes(fields),
         flows=tuple(_flow(at, flow) for at, flow in _objects(fields, "flows")) if "flows" in fields else (),
         frame_align=align,
+        batch=_integer(fields, "batch", 1, MAX_FRAME_ALIGN, "layout")
+        if "batch" in fields
+        else _old_batch(fields, align),
+        tag_first="tag" in fields and _choice(fields, "tag", TAGS, "layout") == "first",
     )
+
+
+def _old_batch(fields: dict[str, Any], align: int) -> int:
+    """Layouts that do not say how many words are stored at once have padded frames for nothing else."""
+    return 1 if "tag" in fields else align
 
 
 def _notes(fields: dict[str, Any]) -> tuple[str, ...]:
@@ -256,6 +266,8 @@ def _check_flows(layout: BufferLayout) -> None:
 
 
 def _check_sizes(layout: BufferLayout) -> None:
+    if layout.tag_first and layout.strategy != "saturate":
+        raise _bad("tag", found=f"first, with strategy {layout.strategy}", expected="last")
     sums_words = record.SUMS_WORDS * len(layout.regions)
     if layout.aggregate and layout.words_per_warp != sums_words:
         raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{sums_words}, for all regions")

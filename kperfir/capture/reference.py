@@ -52,9 +52,12 @@ class ReferenceWarp:
 
     def frame(self, frame_id: int, clocks: Sequence[int], values: Sequence[int] = ()) -> None:
         """Execute one frame; `clocks` are the raw values of its stamps, `values` the words that its marks carry."""
+        if self.layout.tag_first:
+            self._store_with_tag_first(frame_id, clocks, values)
+            return
+        size = self.layout.frames[frame_id].words
         fits = self.cursor <= self.limit
         word = self.cursor // 4
-        size = self.layout.frames[frame_id].words
         if fits:
             padding = [0] * (size - len(clocks) - len(values) - 1)
             words = [*clocks, *values, *padding, TAG_BASE | frame_id]
@@ -68,6 +71,17 @@ class ReferenceWarp:
                 self.cursor = 0
         elif fits:
             self.cursor += 4 * size
+
+    def _store_with_tag_first(self, frame_id: int, clocks: Sequence[int], values: Sequence[int]) -> None:
+        """The cursor stops at the limit; behind it there is room for what is not kept, which is not copied out."""
+        self.records = (self.records + len(clocks)) & MASK
+        if self.limit < 0:
+            return
+        words = [TAG_BASE | frame_id, *clocks, *values]
+        word, size = self.cursor // 4, self.layout.frames[frame_id].words
+        for at, value in zip(range(word, self.limit // 4), words, strict=False):
+            self.memory[at] = value & MASK
+        self.cursor = min(self.cursor + 4 * size, self.limit)
 
     def words(self) -> list[int]:
         """The segment as copied out: header and data."""
@@ -214,7 +228,7 @@ def _walk(layout: BufferLayout, segment: Sequence[int], warp: int, cta: int) -> 
     size = 4 * layout.words_per_warp
     limit = size - 4 * layout.max_frame_words
     _require(cursor % 4 == 0 and lap_end % 4 == 0, cta, "aligned cursors")
-    _require(cursor <= (limit if layout.ring else size), cta, "a cursor inside the segment")
+    _require(cursor <= (limit if layout.ring or layout.tag_first else size), cta, "a cursor inside the segment")
     _require((laps == 0) == (lap_end == 0) and (layout.ring or laps == 0), cta, "laps only in a ring that lapped")
     _require(laps == 0 or limit < lap_end <= size, cta, "a lap that ended because no frame was sure to fit")
 
@@ -237,11 +251,11 @@ def _walk(layout: BufferLayout, segment: Sequence[int], warp: int, cta: int) -> 
             end = begin
         return found
 
-    current = back(cursor // 4, 0, 0)
+    current, cut = _forth(layout, segment, cta) if layout.tag_first else (back(cursor // 4, 0, 0), 0)
     previous = back(lap_end // 4, cursor // 4, 0) if laps else []
     stamps = [stamp for begin, frame_id in previous + current for stamp in _stamps_of(layout, memory, begin, frame_id)]
-    _require(records >= len(stamps), cta, "no more stamps than were executed")
-    may_drop = laps > 0 if layout.ring else cursor > limit
+    _require(records >= len(stamps) + cut, cta, "no more stamps than were executed")
+    may_drop = laps > 0 if layout.ring else cursor == limit if layout.tag_first else cursor > limit
     _require(may_drop or records == len(stamps), cta, "no drop where every frame fitted")
     if laps:
         shares = [Fraction(len(frame.stamps), frame.words) for frame in layout.frames]
@@ -251,6 +265,25 @@ def _walk(layout: BufferLayout, segment: Sequence[int], warp: int, cta: int) -> 
         if laps * lap_max + len(stamps) <= MASK:
             _require(laps * lap_min <= earlier <= laps * lap_max, cta, "a number of records that so many laps can hold")
     return ReferenceTrack(warp, records, records - len(stamps), laps, stamps)
+
+
+def _forth(layout: BufferLayout, segment: Sequence[int], cta: int) -> tuple[list[tuple[int, int]], int]:
+    """The frames before the cursor, which begin with their tags, as (word of the first stamp, frame id); and how many
+    stamps the one has that the end of the segment cuts.
+    """
+    end, memory = segment[0] // 4, segment[4:]
+    frames: list[tuple[int, int]] = []
+    begin = 0
+    while begin < end:
+        frame_id = memory[begin] - TAG_BASE
+        _require(0 <= frame_id < len(layout.frames), cta, f"a tag in word {begin}")
+        frame = layout.frames[frame_id]
+        if begin + frame.words > end:
+            _require(end == layout.words_per_warp - layout.max_frame_words, cta, f"a whole frame in word {begin}")
+            return frames, len(frame.stamps)
+        frames.append((begin + 1, frame_id))
+        begin += frame.words
+    return frames, 0
 
 
 def _stamps_of(layout: BufferLayout, memory: Sequence[int], begin: int, frame_id: int) -> list[ReferenceStamp]:

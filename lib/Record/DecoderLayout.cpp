@@ -40,6 +40,8 @@ std::string DecoderLayout::validate() const {
     return "words per warp";
   if (aggregate && (ring || wordsPerWarp != kSumsWords * regionKinds.size()))
     return "words per warp";
+  if (tagFirst && (ring || aggregate))
+    return "place of the tags";
   if (frameAlign == 0 || frameAlign > kMaxFrameAlign)
     return "alignment of frames";
   if (regionKinds.size() != regionParents.size())

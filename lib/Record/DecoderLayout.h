@@ -31,6 +31,7 @@ struct DecoderLayout {
   uint32_t hash = 0;
   bool ring = false;
   bool aggregate = false; // Sums of executions in place of frames.
+  bool tagFirst = false;  // Frames begin with their tag, in place of ending.
   uint32_t totalWarps = 0;
   uint32_t wordsPerWarp = 0;
   uint32_t maxFrameWords = 0;

@@ -15,7 +15,9 @@ static std::string hex(uint32_t value) {
 
 static std::string number(uint64_t value) { return std::to_string(value); }
 
-FrameWalk::FrameWalk(const DecoderLayout &plan) : plan(plan) {
+FrameWalk::FrameWalk(const DecoderLayout &plan)
+    : plan(plan), limit(static_cast<uint32_t>(cursorLimitBytes(
+                      plan.wordsPerWarp, plan.maxFrameWords))) {
   for (size_t frame = 0; frame + 1 < plan.frameOffsets.size(); ++frame) {
     uint32_t count = plan.frameOffsets[frame + 1] - plan.frameOffsets[frame];
     frameSizes.push_back(plan.frameWords(frame));
@@ -28,10 +30,11 @@ FrameWalk::FrameWalk(const DecoderLayout &plan) : plan(plan) {
 std::optional<DecodeError> FrameWalk::run(const Segment &segment) {
   frames.clear();
   stamps = 0;
+  cutStamps = 0;
   if (auto error = readHeader(segment))
     return error;
   uint32_t end = cursor / kWordBytes;
-  if (auto error = back(segment, end, 0))
+  if (auto error = plan.tagFirst ? forth(segment, end) : back(segment, end, 0))
     return error;
   uint64_t stampsOfThisLap = stamps;
   // What the last lap wrote at the cursor and behind it is still there.
@@ -47,9 +50,7 @@ std::optional<DecodeError> FrameWalk::readHeader(const Segment &segment) {
   lapEnd = loadWord(segment.header, kLapEndWord);
   laps = loadWord(segment.header, kLapsWord);
   uint32_t size = plan.wordsPerWarp * kWordBytes;
-  auto limit = static_cast<uint32_t>(
-      cursorLimitBytes(plan.wordsPerWarp, plan.maxFrameWords));
-  uint32_t lastCursor = plan.ring ? limit : size;
+  uint32_t lastCursor = plan.ring || plan.tagFirst ? limit : size;
   if (cursor % kWordBytes != 0 || cursor > lastCursor)
     return segment.error(-1, "cursor " + number(cursor),
                          "a multiple of 4 up to " + number(lastCursor));
@@ -67,29 +68,58 @@ std::optional<DecodeError> FrameWalk::readHeader(const Segment &segment) {
   return std::nullopt;
 }
 
+std::optional<DecodeError> FrameWalk::readTag(const Segment &segment,
+                                              uint32_t word, Tag &tag) const {
+  auto frameCount = static_cast<uint32_t>(frameSizes.size());
+  uint32_t found = loadWord(segment.data, word), id = found & kTagFrameMask;
+  if ((found & kTagBaseMask) != kTagBase || id >= frameCount)
+    return segment.error(word, hex(found),
+                         "a tag, " + hex(kTagBase) + " to " +
+                             hex(kTagBase + frameCount - 1));
+  tag = {id, plan.frameOffsets[id + 1] - plan.frameOffsets[id], frameSizes[id]};
+  return std::nullopt;
+}
+
+/// Collect the frames before \p end, where only one that passed the limit may
+/// be cut short.
+std::optional<DecodeError> FrameWalk::forth(const Segment &segment,
+                                            uint32_t end) {
+  Tag tag;
+  for (uint32_t begin = 0; begin < end; begin += tag.words) {
+    if (auto error = readTag(segment, begin, tag))
+      return error;
+    if (tag.words > end - begin) {
+      if (cursor != limit)
+        return segment.error(
+            begin, "tag of a frame of " + number(tag.words) + " words",
+            "at most " + number(end - begin) + " words");
+      cutStamps = tag.stamps;
+      break;
+    }
+    frames.push_back({begin + 1, tag.id});
+    stamps += tag.stamps;
+  }
+  std::reverse(frames.begin(), frames.end());
+  return std::nullopt;
+}
+
 /// Collect the frames that end at \p end and before it and begin at \p low or
 /// behind it.
 std::optional<DecodeError> FrameWalk::back(const Segment &segment, uint32_t end,
                                            uint32_t low) {
-  auto frameCount = static_cast<uint32_t>(plan.frameOffsets.size() - 1);
+  Tag tag;
   while (end > low) {
-    uint32_t tag = loadWord(segment.data, end - 1);
-    uint32_t id = tag & kTagFrameMask;
-    if ((tag & kTagBaseMask) != kTagBase || id >= frameCount)
-      return segment.error(end - 1, hex(tag),
-                           "a tag, " + hex(kTagBase) + " to " +
-                               hex(kTagBase + frameCount - 1));
-    uint32_t count = plan.frameOffsets[id + 1] - plan.frameOffsets[id];
-    uint32_t size = frameSizes[id];
-    if (size > end)
+    if (auto error = readTag(segment, end - 1, tag))
+      return error;
+    if (tag.words > end)
       return segment.error(end - 1,
-                           "tag of a frame of " + number(size) + " words",
+                           "tag of a frame of " + number(tag.words) + " words",
                            "at most " + number(end) + " words");
-    uint32_t begin = end - size;
+    uint32_t begin = end - tag.words;
     if (begin < low)
       break; // The present lap has overwritten its beginning.
-    frames.push_back({begin, id});
-    stamps += count;
+    frames.push_back({begin, tag.id});
+    stamps += tag.stamps;
     end = begin;
   }
   return std::nullopt;
@@ -99,10 +129,12 @@ std::optional<DecodeError>
 FrameWalk::checkCounters(const Segment &segment,
                          uint64_t stampsOfThisLap) const {
   std::string found = number(records) + " stamps executed";
-  if (records < stamps)
-    return segment.error(-1, found, number(stamps) + " or more are stored");
-  int64_t limit = cursorLimitBytes(plan.wordsPerWarp, plan.maxFrameWords);
-  bool mayDrop = plan.ring ? laps != 0 : int64_t(cursor) > limit;
+  if (records < stamps + cutStamps)
+    return segment.error(-1, found,
+                         number(stamps + cutStamps) + " or more are stored");
+  bool mayDrop = plan.ring       ? laps != 0
+                 : plan.tagFirst ? cursor == limit
+                                 : cursor > limit;
   if (!mayDrop && records != stamps)
     return segment.error(
         -1, found, number(stamps) + ": every frame had room and is stored");

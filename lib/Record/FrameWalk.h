@@ -37,11 +37,12 @@ struct Segment {
 };
 
 struct FramePosition {
-  uint32_t begin; // In data words.
+  uint32_t begin; // Of its first stamp, in data words.
   uint32_t id;
 };
 
-/// Finds the frames of a segment by walking back from its cursors.
+/// Finds the frames of a segment by walking from tag to tag: back from its
+/// cursors or, where frames begin with their tags, from the first one on.
 class FrameWalk {
 public:
   explicit FrameWalk(const DecoderLayout &plan);
@@ -58,6 +59,12 @@ public:
 
 private:
   std::optional<DecodeError> readHeader(const Segment &segment);
+  struct Tag {
+    uint32_t id, stamps, words; // Of the frame.
+  };
+  std::optional<DecodeError> readTag(const Segment &segment, uint32_t word,
+                                     Tag &tag) const;
+  std::optional<DecodeError> forth(const Segment &segment, uint32_t end);
   std::optional<DecodeError> back(const Segment &segment, uint32_t end,
                                   uint32_t low);
   std::optional<DecodeError> checkCounters(const Segment &segment,
@@ -74,7 +81,9 @@ private:
   const DecoderLayout &plan;
   std::vector<uint32_t> frameSizes; // In words.
   Share least{1, 1}, most{0, 1};    // Of any frame.
+  uint32_t limit;                   // Bytes.
   uint32_t cursor = 0, lapEnd = 0;
+  uint32_t cutStamps = 0; // Of the frame that passed the limit.
 };
 
 } // namespace kperfir::record

@@ -20,8 +20,11 @@ inline constexpr uint32_t kWordBytes = 4;
 /// constant below is a new version. 2: marks may carry values. 3: iterations
 /// may be left out, and those that are not end. 4: frames may be padded. 5:
 /// executions may be summed up instead of recorded. 6: gaps: regions that the
-/// next event ends.
-inline constexpr uint32_t kLayoutVersion = 6;
+/// next event ends. 7: where the first records are kept, a frame begins with
+/// its tag, and the cursor stops at the limit.
+inline constexpr uint32_t kLayoutVersion = 7;
+/// Version of a layout with gaps in which tags come last.
+inline constexpr uint32_t kGapsVersion = 6;
 /// Version of a layout whose executions are summed up, without gaps.
 inline constexpr uint32_t kSumsVersion = 5;
 /// Version of a layout that pads frames, records executions and has no gaps.
@@ -76,15 +79,16 @@ enum SegmentHeaderWord : uint32_t {
 };
 inline constexpr uint32_t kSegmentHeaderWords = 4;
 
-/// The last word of a frame is kTagBase | frame id.
+/// The tag of a frame, its first or its last word, is kTagBase | frame id.
 inline constexpr uint32_t kTagBase = 0x4B500000;
 inline constexpr uint32_t kTagBaseMask = 0xFFF00000;
 inline constexpr uint32_t kTagFrameMask = 0x000FFFFF;
 inline constexpr uint32_t kMaxFrames = kTagFrameMask + 1;
 
-/// A frame: its stamps, the values of its marks in the marks' order (low word
-/// first), words without meaning up to a multiple of \p align, of which the
-/// last is its tag.
+/// A frame: its tag, if that comes first; its stamps, the values of its marks
+/// in the marks' order (low word first), words without meaning up to a multiple
+/// of
+/// \p align, of which the last is its tag if that comes last.
 constexpr uint32_t frameWords(uint32_t stamps, uint32_t valueWords = 0,
                               uint32_t align = 1) {
   return (stamps + valueWords + align) / align * align;
@@ -108,7 +112,8 @@ constexpr uint64_t segmentOffset(uint32_t warp, uint32_t wordsPerWarp) {
 
 /// A frame may start where the largest frame still fits: at this byte offset
 /// from the first data word or before it. One limit for all frame types makes
-/// saturation sticky without a flag.
+/// saturation sticky without a flag. Where tags come first, the cursor stops
+/// here: a frame that would pass is cut, and all later ones begin here.
 constexpr int64_t cursorLimitBytes(uint32_t wordsPerWarp,
                                    uint32_t maxFrameWords) {
   return int64_t(kWordBytes) * (int64_t(wordsPerWarp) - maxFrameWords);

@@ -1,37 +1,36 @@
 // RUN: kperfir opt %s --pass convert-kperf-gpu-to-llvm --split-input-file | filecheck %s
 
 // One block: the segment of a warp is at 112 + warp * 288 (68 words, and 4 for
-// zeros), lane 0 may store while the cursor is at most 244 bytes behind the
-// header's 16, that is (64 words - 3) * 4, and the frame moves it by 12.
+// zeros), lane 0 stores, and the cursor stops 240 bytes behind the header's 16,
+// that is at (64 words - 4) * 4. The frame moves it by 16.
 // CHECK-LABEL: llvm.func @one_block
 // CHECK: %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
-// Records are taken if any CTA has room: the address's low five bits.
-// CHECK: %[[ARGUMENT:.*]] = llvm.ptrtoint %arg0
-// CHECK: %[[LOW:.*]] = llvm.trunc %[[ARGUMENT]]
-// CHECK: %[[CODE:.*]] = llvm.and %[[LOW]]
-// CHECK: %[[SAMPLED:.*]] = llvm.icmp "ne" %[[CODE]]
+// Records are taken whether the CTA has room or not.
+// CHECK-NOT: llvm.ptrtoint %arg0
 // CHECK: llvm.mlir.addressof @global_smem
 // CHECK: llvm.mlir.constant(112 : i32)
 // CHECK: %[[WARP:.*]] = llvm.lshr %[[TID]]
 // CHECK: llvm.mlir.constant(288 : i32)
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq"
 // CHECK: %[[LEADER:.*]] = llvm.icmp "eq" %[[TID]]
-// CHECK: %[[OWNER:.*]] = llvm.and %[[FIRST]], %[[SAMPLED]]
-// CHECK: llvm.mlir.constant(244 : i32)
-// CHECK: %[[LIMIT:.*]] = llvm.select %[[OWNER]], {{.*}} : i1, i32
+// CHECK: %[[DATA:.*]] = llvm.add
+// CHECK: %[[OWNER:.*]] = llvm.and %[[FIRST]]
+// CHECK: llvm.mlir.constant(240 : i32)
 // Nothing is cleared. The start anchor, in the first thread, is kept behind the
 // segments: 4 * 288.
 // CHECK-NOT: @$1 st.shared.v4
 // CHECK: %clock64{{.*}}%globaltimer{{.*}}@$1 st.shared.b64 [$0+1152], clock;{{.*}}st.shared.b64 [$0+1160], timer;{{.*}} %{{.*}}, %[[LEADER]]
-// CHECK: %[[FITS:.*]] = llvm.icmp "sle" %[[CURSOR:.*]], %[[LIMIT]]
-// CHECK: mov.u32 now, %clock; // kperf stamp 7.0{{.*}}@$1 st.shared.b32 [$0+0], now; // kperf{{.*}}"r,b,~{memory}" %[[CURSOR]], %[[FITS]]
-// CHECK: st.shared.b32 [$0+4], now
-// The tag of frame 7: 0x4B500007.
+// The tag of frame 7, 0x4B500007, goes with the first clock. What fills the
+// frame up goes with the last, and is nothing.
+// CHECK: %[[FILL:.*]] = llvm.mlir.undef
 // CHECK: %[[TAG:.*]] = llvm.mlir.constant(1263534087 : i32)
-// CHECK: "@$1 st.shared.b32 [$0+8], $2; // kperf", "r,b,r,~{memory}" %[[CURSOR]], %[[FITS]], %[[TAG]]
-// CHECK: llvm.mlir.constant(12 : i32)
-// CHECK-NEXT: %{{.*}} = llvm.add
-// CHECK-NEXT: %[[END:.*]] = llvm.select %[[FITS]]
+// CHECK: %[[C0:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // kperf stamp 7.0"
+// CHECK-NEXT: "@$1 st.shared.v2.b32 [$0+0], {$2, $3}; // kperf", "r,b,r,r,~{memory}" %[[DATA]], %[[OWNER]], %[[TAG]], %[[C0]]
+// CHECK: %[[C1:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %clock; // kperf stamp 7.1"
+// CHECK-NEXT: "@$1 st.shared.v2.b32 [$0+8], {$2, $3}; // kperf"{{.*}} %[[DATA]], %[[OWNER]], %[[C1]], %[[FILL]]
+// Where it begins is known, so nothing is compared.
+// CHECK: llvm.mlir.constant(16 : i32)
+// CHECK-NEXT: %[[END:.*]] = llvm.add %[[DATA]]
 // No barrier of the CTA: only the warp's lanes are waited for.
 // CHECK-NOT: bar.sync
 // CHECK-NOT: nvvm.barrier
@@ -61,7 +60,7 @@
 // CHECK: llvm.cond_br {{.*}}loop_annotation
 // CHECK: llvm.return
 // CHECK-NOT: kperf_gpu
-module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 3 : i32, offset = 112 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
+module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {frame_align = 2 : i32, global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 4 : i32, offset = 112 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
   llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
   llvm.func @one_block(%s: !llvm.ptr<1>) {
     kperf_gpu.init(%s : !llvm.ptr<1>)
@@ -81,15 +80,16 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, ha
 // CHECK-LABEL: llvm.func @control_flow
 // CHECK: llvm.br ^[[LOOP:bb[0-9]+]](%{{.*}}, %{{.*}}, %{{.*}} : i32, i32, i32)
 // CHECK: ^[[LOOP]](%{{.*}}: i32, %[[C1:.*]]: i32, %[[R1:.*]]: i32):
-// CHECK: llvm.icmp "sle" %[[C1]]
+// CHECK: st.shared{{.*}} %[[C1]]
 // CHECK: %[[COUNT:.*]] = llvm.add %[[R1]]
-// CHECK: %[[NEXT:.*]] = llvm.select {{.*}}, %[[C1]]
+// CHECK: %[[MOVED:.*]] = llvm.add %[[C1]]
+// CHECK: %[[NEXT:.*]] = llvm.intr.umin(%[[MOVED]], %
 // CHECK: llvm.cond_br %{{.*}}, ^[[LOOP]](%{{.*}}, %[[NEXT]], %[[COUNT]] : i32, i32, i32), ^[[EXIT:bb[0-9]+]](%[[NEXT]], %[[COUNT]] : i32, i32)
 // CHECK: ^[[EXIT]](%[[C2:.*]]: i32, %[[R2:.*]]: i32):
 // CHECK: llvm.switch %{{.*}} : i32, ^[[ONE:bb[0-9]+]](%[[C2]], %[[R2]] : i32, i32) [
 // CHECK-NEXT: 1: ^[[ONE]](%[[C2]], %[[R2]] : i32, i32),
 // CHECK-NEXT: 2: ^{{bb[0-9]+}}(%{{.*}}, %[[C2]], %[[R2]] : i32, i32, i32)
-module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
+module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {frame_align = 2 : i32, global = 0 : i32, hands_over = 0 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 4 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
   llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
   llvm.func @control_flow(%s: !llvm.ptr<1>, %n: i32, %c: i1) {
     kperf_gpu.init(%s : !llvm.ptr<1>)
@@ -128,12 +128,12 @@ module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, ha
 // CHECK: %[[SAMPLED:.*]] = llvm.icmp "sge" %[[CURSOR]]
 // CHECK: "mov.b32 $0, 0; // kperf\0A\09@$2 ld.shared.b32 $0, [$1+0]; // kperf", {{.*}}, %[[SAMPLED]]
 // CHECK: "mov.b32 $0, 0; // kperf\0A\09@$2 ld.shared.b32 $0, [$1+4]; // kperf", {{.*}}, %[[SAMPLED]]
-// CHECK: mov.u32 now, %clock;
+// CHECK: %clock;
 // CHECK: "@$1 st.shared.v2.b32 [$0+0], {$2, $3}; // kperf"
 // CHECK: ttg.warp_return
 // CHECK: bar.warp.sync
 // CHECK-NOT: bar.sync
-module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {global = 0 : i32, hands_over = 1 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 8 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
+module attributes {"ttg.num-warps" = 4 : i32, kperf.plan = {frame_align = 2 : i32, global = 0 : i32, hands_over = 1 : i32, hash = 5 : i32, max_frame_words = 2 : i32, offset = 0 : i32, ring = 0 : i32, sample_ctas = 1 : i32, shared_bytes = 0 : i32, total_warps = 8 : i32, warps = 4 : i32, words_per_warp = 64 : i32}} {
   llvm.mlir.global external @global_smem() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<0 x i8>
   llvm.func @partitions(%s: !llvm.ptr<1>) {
     kperf_gpu.init(%s : !llvm.ptr<1>)

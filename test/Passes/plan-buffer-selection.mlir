@@ -21,7 +21,7 @@
 // Frames of three words are padded to four.
 // BATCH: \22frame_align\22:4
 // BATCH-SAME: \22max_frame_words\22:4
-// BATCH-SAME: \22version\22:4
+// BATCH-SAME: \22version\22:7
 // BATCH-SAME: batch = 4 : i32
 
 // NO-WARP: error: '8' is no warp of the 8 of a CTA (warps)

@@ -1,10 +1,11 @@
 // RUN: kperfir opt %s --pass kperf-plan-buffer | filecheck %s
 
-// A frame of one stamp and three words of values, and the tag: five words.
-// CHECK: \22max_frame_words\22:5
+// A frame of one stamp and three words of values, and the tag: five words, and
+// one that fills it up.
+// CHECK: \22max_frame_words\22:6
 // CHECK-SAME: \22value\22:\22i32\22
 // CHECK-SAME: \22value\22:\22f64\22
-// CHECK-SAME: \22version\22:2
+// CHECK-SAME: \22version\22:7
 #mark0 = #kperf_gpu.event<mark 0>
 #mark1 = #kperf_gpu.event<mark 1>
 module attributes {"ttg.num-warps" = 1 : i32, ttg.shared = 0 : i32, ttg.target = "cuda:80",

@@ -9,8 +9,8 @@
 // bytes for zeros. The kernel's 100 bytes of shared memory are followed by ours
 // at 112, behind which is the start anchor: 112 + 4 * 2080 + 16 = 8448. In global
 // memory there are 64 bytes for the CTA's header and no zeros.
-// CHECK: kperf.layout = "{\22buffer\22:\22shared\22,\22cta_bytes\22:8320,\22frames\22:[{\22id\22:0,\22stamps\22:{{\[\[\[}}\22start\22,0]],{{\[\[}}\22end\22,0],[\22mark\22,1]]]}],\22hash\22:{{[0-9]+}},\22kernel\22:\22k\22,\22max_frame_words\22:3,\22regions\22:
-// CHECK-SAME: \22roles\22:[{\22first_warp\22:0,\22name\22:\22default\22,\22warps\22:4}],\22strategy\22:\22saturate\22,\22target\22:\22cuda:80\22,\22total_warps\22:4,\22version\22:2,\22warp_size\22:32,\22words_per_warp\22:512}"
+// CHECK: kperf.layout = "{\22buffer\22:\22shared\22,\22cta_bytes\22:8320,\22frame_align\22:2,\22frames\22:[{\22id\22:0,\22stamps\22:{{\[\[\[}}\22start\22,0]],{{\[\[}}\22end\22,0],[\22mark\22,1]]]}],\22hash\22:{{[0-9]+}},\22kernel\22:\22k\22,\22max_frame_words\22:4,\22regions\22:
+// CHECK-SAME: \22roles\22:[{\22first_warp\22:0,\22name\22:\22default\22,\22warps\22:4}],\22strategy\22:\22saturate\22,\22tag\22:\22first\22,\22target\22:\22cuda:80\22,\22total_warps\22:4,\22version\22:7,\22warp_size\22:32,\22words_per_warp\22:512}"
 // CHECK-SAME: offset = 112 : i32
 // CHECK-SAME: ttg.shared = 8448 : i32
 // CHECK-LABEL: tt.func public @k
@@ -20,7 +20,9 @@
 
 // 1024 bytes of records for the CTA: 64 words for each warp.
 // RING: \22cta_bytes\22:1152
+// RING-SAME: \22max_frame_words\22:3
 // RING-SAME: \22strategy\22:\22ring\22
+// RING-SAME: \22version\22:2
 // RING-SAME: \22words_per_warp\22:64
 // RING-SAME: ring = 1 : i32
 // RING-SAME: ttg.shared = 1280 : i32
@@ -37,8 +39,8 @@
 // GLOBAL-SAME: ttg.shared = 100 : i32
 
 // 300 - 112 bytes less the anchor's 16 for four segments: 43 bytes each, of which
-// 32 are no records; what is left is less than two frames (8 words, aligned), so
-// the buffer is global.
+// 32 are no records; what is left is less than three frames (12 words), so the
+// buffer is global.
 // SMALL: \22buffer\22:\22global\22
 module attributes {"ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32, ttg.target = "cuda:80", ttg.shared = 100 : i32, kperf.frames = [[[#kperf_gpu.event<start 0>], [#kperf_gpu.event<end 0>, #kperf_gpu.event<mark 1>]]], kperf.regions = [{column = 3 : i32, file = "k.py", kind = "load", line = 4 : i32, name = "load k.py:4", op = "tt.load", parent = -1 : i32}, {column = 0 : i32, file = "", kind = "mark", line = 0 : i32, name = "m", op = "kperf.mark", parent = -1 : i32}]} {
   tt.func public @k() {

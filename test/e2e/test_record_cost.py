@@ -38,7 +38,7 @@ def cost_per_record(plain: Loop, instrumented: Loop) -> float:
     return (instrumented.useful - plain.useful) / instrumented.count(CLOCK)
 
 
-@pytest.mark.parametrize(("target", "limit"), [("sm_80", 2.6), ("sm_90", 2.6), ("sm_100", 4.0)])
+@pytest.mark.parametrize(("target", "limit"), [("sm_80", 2.2), ("sm_90", 2.2), ("sm_100", 2.4)])
 def test_records_in_the_matmul_loop_are_cheap(target: str, limit: float):
     plain, instrumented = (find_loop(lines, MATRIX) for lines in compile_both(target))
     assert instrumented.count(CLOCK) >= 7
@@ -56,15 +56,15 @@ def test_records_add_no_spill(target: str):
     assert count[1] <= count[0]
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
-def test_records_that_are_stored_together_take_fewer_instructions(target: str):
-    plain, batched = (find_loop(lines, MATRIX) for lines in compile_both(target, batch=4))
+# With four, the matmul has no registers left on sm_80, and is recorded otherwise.
+@pytest.mark.parametrize(("target", "batch", "limit"), [("sm_80", 2, 1.5), ("sm_90", 4, 1.5), ("sm_100", 4, 1.7)])
+def test_records_that_are_stored_together_take_fewer_instructions(target: str, batch: int, limit: float):
+    plain, batched = (find_loop(lines, MATRIX) for lines in compile_both(target, batch=batch))
     assert batched.count(MATRIX) == plain.count(MATRIX)
     records = batched.count(CLOCK)
     stores = batched.count(r"\bSTS\b") - plain.count(r"\bSTS\b")
-    assert stores == -(-(records + 1) // 4), "of the tag, too"
-    assert (records + stores) / records <= 1.5
-    assert cost_per_record(plain, batched) <= 2.5
+    assert stores == -(-(records + 1) // batch), "of the tag, too"
+    assert cost_per_record(plain, batched) <= limit
 
 
 @pytest.mark.parametrize(("target", "limit"), [("sm_80", 85), ("sm_90", 95), ("sm_100", 95)])

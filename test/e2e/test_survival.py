@@ -31,7 +31,7 @@ def test_every_stamp_is_a_clock_read(target: str, name: str):
     asm = tried.compiled.asm
     stamps = asm["ttgir"].count("kperf_gpu.stamp")
     assert stamps > 0
-    assert len(re.findall(r"mov\.u32 now, %clock;", asm["ptx"])) == stamps
+    assert len(re.findall(r"mov\.u32 %\w+, %clock; // kperf stamp", asm["ptx"])) == stamps
     # ptxas reads the 32-bit clock by one instruction; the anchors read the 64-bit one. It unrolls short loops, records
     # included: a stamp then has several places, which is nothing to a decoder that goes by frame and slot.
     clocks = [line for line in disassemble(asm["cubin"]) if re.search(r"CS2R\.32 .*SR_CLOCKLO", line)]

@@ -5,6 +5,7 @@ AMD's assembler is part of the compilation, so that what it accepts is what is t
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -31,7 +32,9 @@ def test_kernel_compiles_with_records_for_consumer_gpus(target: str, name: str):
         tried = attempt(CASES[name], target)
     assert tried.layout, tried.error or tried.reason
     asm = tried.compiled.asm
-    assert len(re.findall(r"mov\.u32 now, %clock;", asm["ptx"])) == asm["ttgir"].count("kperf_gpu.stamp") > 0
+    # What the layout has; a kernel that would spill is recorded more cheaply than its TTGIR says.
+    stamps = sum(len(frame["stamps"]) for frame in json.loads(tried.layout)["frames"])
+    assert len(re.findall(r"mov\.u32 %\w+, %clock; // kperf stamp", asm["ptx"])) == stamps > 0
 
 
 @pytest.mark.parametrize(("strategy", "buffer"), PLACES)

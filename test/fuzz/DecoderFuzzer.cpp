@@ -25,11 +25,13 @@ constexpr uint32_t kHash = 7;
 /// Kernel > loop > iteration > {load, dot}, a mark with a value, a second role
 /// with a gap; frames are [start] [start] [start start|end start|end] [mark]
 /// [end end].
-DecoderLayout makeLayout(bool ring, bool aggregate, uint32_t words) {
+DecoderLayout makeLayout(bool ring, bool aggregate, bool tagFirst,
+                         uint32_t words) {
   DecoderLayout layout;
   layout.hash = kHash;
   layout.ring = ring && !aggregate;
   layout.aggregate = aggregate;
+  layout.tagFirst = tagFirst && !ring && !aggregate;
   layout.totalWarps = 2;
   layout.wordsPerWarp = words;
   layout.maxFrameWords = 4;
@@ -53,6 +55,7 @@ DecoderLayout makeLayout(bool ring, bool aggregate, uint32_t words) {
 }
 
 bool isOfSums(uint8_t choice) { return choice % 5 == 0; }
+bool hasTagsFirst(uint8_t choice) { return choice & 0x40; }
 
 /// The first byte chooses the layout, the rest is the buffer. Magic, hash and
 /// CTA id are set, or nothing behind them would ever be read.
@@ -60,7 +63,8 @@ int decodeOne(const uint8_t *data, size_t size, bool &decoded) {
   if (size == 0)
     return 0;
   DecoderLayout layout =
-      makeLayout(data[0] & 1, isOfSums(data[0]), 4 + (data[0] >> 1) % 24);
+      makeLayout(data[0] & 1, isOfSums(data[0]), hasTagsFirst(data[0]),
+                 4 + (data[0] >> 1) % 24);
   if (!layout.validate().empty())
     std::abort();
   std::vector<uint8_t> buffer(layout.ctaBytes());
@@ -160,13 +164,22 @@ std::vector<uint8_t> randomInput(std::mt19937 &random) {
         words.data() + kCtaHeaderWords + warp * segmentWords(perWarp);
     uint32_t *data = header + kSegmentHeaderWords;
     uint32_t at = 0, stamps = 0, clock = 1000;
+    bool tagFirst = hasTagsFirst(choice) && !(choice & 1);
+    uint32_t limit = tagFirst ? perWarp - 4 : perWarp;
     auto frame = [&](uint32_t id, uint32_t count) {
-      if (at + 4 > perWarp)
+      if (!tagFirst && at + 4 > perWarp)
         return;
-      for (uint32_t i = 0; i < count; ++i)
-        data[at++] = clock += random() % 90;
-      data[at++] = kTagBase + id;
       stamps += count;
+      auto put = [&](uint32_t word) {
+        if (at < limit)
+          data[at++] = word;
+      };
+      if (tagFirst)
+        put(kTagBase + id);
+      for (uint32_t i = 0; i < count; ++i)
+        put(clock += random() % 90);
+      if (!tagFirst)
+        put(kTagBase + id);
     };
     if (warp == 1)
       for (uint32_t i = random() % 4; i > 0; --i)

@@ -143,8 +143,15 @@ class Plan:
         return sum(VALUE_WORDS[self.regions[region].get("value", "")] for stamp in frame for _, region in stamp)
 
     def layout(
-        self, *, strategy: str, words_per_warp: int, target: str = "cuda:80", frame_align: int = 1
+        self,
+        *,
+        strategy: str,
+        words_per_warp: int,
+        target: str = "cuda:80",
+        frame_align: int = 1,
+        tag_first: bool | None = None,
     ) -> BufferLayout:
+        """Unless `tag_first` says otherwise, tags are where the compiler has them with that strategy."""
         warps = sum(count for _, count, _ in self.roles)
         roles, first = [], 0
         for name, count, _ in self.roles:
@@ -172,6 +179,8 @@ class Plan:
             fields |= {"frame_align": frame_align}
         if strategy == "aggregate":
             fields["version"] = 5
+        if strategy == "saturate" if tag_first is None else tag_first:
+            fields |= {"version": 7, "tag": "first", "batch": frame_align}
         return parse_layout(seal_layout(fields))
 
     def version(self, frame_align: int) -> int:

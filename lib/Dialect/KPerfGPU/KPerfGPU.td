@@ -20,7 +20,7 @@ def KPerfGPU_Dialect : Dialect {
   let summary = "How times are kept inside a kernel";
   let description = [{
     Each warp owns a segment of the profile buffer. A *stamp* is one clock word
-    in it, a *frame* is a run of stamps with static slots that ends in a tag
+    in it, a *frame* is a run of stamps with static slots and a tag
     (docs/contracts.md, 1). Operations name frames and slots; where in the
     segment a frame lands is known only to the lowering.
 

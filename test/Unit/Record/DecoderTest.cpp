@@ -156,6 +156,64 @@ TEST(Decoder, ClosesWhatWasOpenWhenTheBufferSaturated) {
   EXPECT_THAT(columns.tracks.dropped, ElementsAre(103));
 }
 
+/// Tags first: 13 words of at most 3 a frame, so the cursor stops at word 10.
+static DecoderLayout tagFirstLayout() {
+  DecoderLayout layout = loopLayout(/*ring=*/false, 13);
+  layout.tagFirst = true;
+  return layout;
+}
+
+TEST(Decoder, LeavesAFrameOutThatPassedTheLimit) {
+  // The third iteration begins at word 10 and passes the limit of 12. Its clock
+  // looks like a tag, and what came later lies behind the limit.
+  DecoderLayout layout = tagFirstLayout();
+  layout.wordsPerWarp = 15;
+  Buffer buffer(layout, {4 * 12, 100, 0, 0},
+                {kTag0, 110, kTag1, 120, kTag2, 130, 140, kTag2, 150, 160,
+                 kTag2, kTag0, kTag3, kTag0, kTag1});
+  Columns columns;
+  ASSERT_FALSE(buffer.decode(layout, columns));
+  EXPECT_THAT(columns.spans.region, ElementsAre(0, 1, 2, 3, 2, 3));
+  EXPECT_THAT(columns.spans.start, ElementsAre(110, 120, 130, 130, 150, 150));
+  EXPECT_THAT(columns.spans.complete, ElementsAre(0, 0, 1, 1, 0, 1));
+  EXPECT_THAT(columns.tracks.dropped, ElementsAre(94));
+}
+
+TEST(Decoder, AcceptsFramesThatEndAtTheLimit) {
+  DecoderLayout layout = tagFirstLayout();
+  Buffer buffer(layout, {4 * 10, 6, 0, 0},
+                {kTag0, 110, kTag1, 120, kTag2, 130, 140, kTag2, 150, 160});
+  for (uint32_t executed : {6u, 9u}) {
+    buffer.words[kCtaHeaderWords + kRecordsWord] = executed;
+    Columns columns;
+    ASSERT_FALSE(buffer.decode(layout, columns));
+    EXPECT_THAT(columns.stamps.raw, ElementsAre(110, 120, 130, 140, 150, 160));
+    EXPECT_THAT(columns.tracks.dropped, ElementsAre(executed - 6));
+  }
+}
+
+TEST(Decoder, RefusesWhatTagsInFrontContradict) {
+  DecoderLayout layout = tagFirstLayout();
+  std::vector<uint32_t> data{kTag0, 110, kTag1, 120, kTag2,
+                             130,   140, kTag2, 150, 160};
+  auto refuses = [&](uint32_t cursor, uint32_t records, uint32_t word,
+                     uint32_t value) {
+    Buffer buffer(layout, {cursor, records, 0, 0}, data);
+    buffer.words[kCtaHeaderWords + kSegmentHeaderWords + word] = value;
+    Columns columns;
+    return bool(buffer.decode(layout, columns));
+  };
+  EXPECT_FALSE(refuses(28, 4, 0, kTag0));
+  EXPECT_TRUE(refuses(32, 4, 0, kTag0));     // Cut below the limit.
+  EXPECT_TRUE(refuses(28, 5, 0, kTag0));     // Dropped below the limit.
+  EXPECT_TRUE(refuses(44, 6, 0, kTag0));     // Beyond the limit.
+  EXPECT_TRUE(refuses(28, 4, 2, 120));       // No tag.
+  EXPECT_TRUE(refuses(40, 5, 0, kTag0));     // Fewer than are stored.
+  EXPECT_TRUE(refuses(40, 4, 7, kTag0 + 9)); // No frame of the kernel.
+  layout.ring = true;
+  EXPECT_EQ(layout.validate(), "place of the tags");
+}
+
 TEST(Decoder, ReopensAncestorsWhenARingLapped) {
   // 8 words, limit 5. Frames 0, 1, 2 end the first lap at word 7; then two
   // more iterations: the second ends that lap at word 6; then the end.

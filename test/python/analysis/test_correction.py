@@ -17,6 +17,8 @@ from kperfir.analysis.correction import (
     RECORD_CYCLES,
     SHORTEST_RESULT_WAIT_CYCLES,
     START_ROLES_CYCLES,
+    TAG_FIRST_FRAME_CYCLES,
+    TAGGED_RECORD_CYCLES,
     Storage,
     corrected_durations,
 )
@@ -161,6 +163,22 @@ def test_of_stamps_that_are_stored_together_the_last_ones_gap_has_the_store():
     found = corrected_durations(table, both, {0: Storage(batch=2)})
     pair = [40 - PENDING_RECORD_CYCLES, 40 - RECORD_CYCLES]
     assert found["duration_cycles"].tolist() == [*pair, *pair, *[40 - RECORD_CYCLES] * 4]
+
+
+def test_a_tag_that_comes_first_is_in_the_gap_behind_the_first_stamp():
+    table = spans((0, 1000, 1010), (0, 1010, 1040), (0, 1040, 1080))
+    found = corrected_durations(table, stamps(CLOCKS), {0: Storage(tag_first=True)})
+    assert found["duration_cycles"].tolist() == [
+        10 - TAGGED_RECORD_CYCLES, 30 - RECORD_CYCLES, 40 - TAG_FIRST_FRAME_CYCLES[0],
+    ]  # fmt: skip
+
+
+def test_a_tag_that_comes_first_is_stored_with_the_first_stamp_of_several():
+    clocks = stamps([(0, slot, 40 * slot) for slot in range(5)])
+    gaps = spans(*[(0, 40 * slot, 40 * slot + 40) for slot in range(4)])
+    found = corrected_durations(gaps, clocks, {0: Storage(batch=2, tag_first=True)})["duration_cycles"]
+    pair = [40 - PENDING_RECORD_CYCLES, 40 - RECORD_CYCLES]
+    assert found.tolist() == [40 - TAGGED_RECORD_CYCLES, *pair, 40 - PENDING_RECORD_CYCLES]
 
 
 @pytest.mark.parametrize("by", ["region", "line", "kind"])

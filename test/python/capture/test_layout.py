@@ -79,8 +79,8 @@ def test_parse_refuses_a_text_that_was_edited() -> None:
 
 
 def test_parse_names_the_version_when_it_differs() -> None:
-    with pytest.raises(CaptureError, match="version 7") as caught:
-        parse_layout('{"version":7}')
+    with pytest.raises(CaptureError, match="version 8") as caught:
+        parse_layout('{"version":8}')
     assert caught.value.code == "layout-version"
 
 
@@ -114,6 +114,8 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "frame empty": (lambda f: f["frames"][1].update(stamps=[]), "frames[1]"),
     "frame too large": (lambda f: f.update(max_frame_words=2), "frames"),
     "frame alignment": (lambda f: f.update(frame_align=8), "frame_align"),
+    "tag in a ring": (lambda f: f.update(tag="first"), "tag"),
+    "tag place": (lambda f: f.update(tag="middle"), "layout"),
     "stamp empty": (lambda f: f["frames"][1]["stamps"].__setitem__(0, []), "frames[1], slot 0"),
     "stamp no list": (lambda f: f["frames"][1]["stamps"].__setitem__(0, 4), "frames[1], slot 0"),
     "event region": (lambda f: f["frames"][1]["stamps"][0].__setitem__(0, ["start", 99]), "frames[1]"),

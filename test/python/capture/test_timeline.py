@@ -202,7 +202,7 @@ def test_corrupt_buffer_in_a_whole_file_names_launch_and_word(tmp_path: Path) ->
     runs = run_launch(matmul_plan(shape), layout, shape, random.Random(0), 1000)
     words = np.frombuffer(b"".join(run.data for run in runs), np.uint32).copy()
     segment = layout.cta_bytes // 4 * 2 + 16 + 516
-    words[segment + 4 + words[segment] // 4 - 1] = 0xBADC0DE  # The tag of the last frame.
+    words[segment + 4] = 0xBADC0DE  # The tag of the first frame.
     with CaptureWriter(tmp_path / "x.kpf", ProcessInfo.of_this_process(device="d", simulated=True)) as writer:
         writer.add_launch(writer.add_kernel(layout.text), LaunchInfo((4, 1, 1)), words.view(np.uint8))
     with pytest.raises(CaptureError, match=r"launch 0 of matmul_kernel, CTA 2, warp 1, word") as caught:

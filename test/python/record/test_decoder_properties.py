@@ -163,9 +163,10 @@ def test_decode_returns_what_was_executed_for_random_programs(strategy: str, blo
         rng = random.Random(seed)
         plan = random_plan(rng)
         align = rng.choice((1, 2, 4))
+        tag_first = strategy == "saturate" and rng.random() < 0.7
         biggest = plan.max_frame_words(align)
         for words in sorted({biggest, biggest + 1, 2 * biggest, 3 * biggest + 1, max(biggest, 64), 1024}):
-            layout = plan.layout(strategy=strategy, words_per_warp=words, frame_align=align)
+            layout = plan.layout(strategy=strategy, words_per_warp=words, frame_align=align, tag_first=tag_first)
             setting = CtaSetting(CTAID, sm=seed % 5, start_clock=rng.randint(0, 1 << 40), skew=9)
             run = run_cta(plan, layout, random.Random(seed), setting)
             laps += check(plan, layout, run)
@@ -197,6 +198,22 @@ def test_decode_extends_clocks_when_a_kernel_outlasts_their_range(strategy: str)
         run = run_cta(plan, layout, random.Random(words), CtaSetting(CTAID, start_clock=12345))
         assert run.header.end_clock - run.header.start_clock > 3 << 32
         check(plan, layout, run)
+
+
+def test_decode_keeps_whole_frames_when_clocks_look_like_tags_where_the_buffer_ends() -> None:
+    """Every word of the frame that is cut is the tag of a frame that would fit what is left."""
+    cut = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        plan = random_plan(rng, max_gap=1)
+        words = rng.randint(2, 5) * plan.max_frame_words() + rng.randint(0, 3)
+        layout = plan.layout(strategy="saturate", words_per_warp=words)
+        setting = CtaSetting(CTAID, start_clock=0x4B500000 + rng.randint(-20, 3), skew=rng.choice((0, 9)))
+        run = run_cta(plan, layout, rng, setting)
+        check(plan, layout, run)
+        for track, truth in zip(decode_reference(layout, run.data).tracks, run.warps, strict=True):
+            cut += 0 < len(track.stamps) < len(truth.stamps)
+    assert cut > 100
 
 
 def test_decode_finds_nothing_when_a_cta_never_recorded() -> None:
@@ -240,7 +257,10 @@ def test_decode_refuses_exactly_what_the_reference_refuses_when_words_are_corrup
         rng = random.Random(seed)
         plan = random_plan(rng)
         align = rng.choice((1, 1, 4))
-        layout = plan.layout(strategy=strategy, words_per_warp=rng.choice((1, 20, 100)), frame_align=align)
+        tag_first = strategy == "saturate" and seed % 3 > 0
+        layout = plan.layout(
+            strategy=strategy, words_per_warp=rng.choice((1, 20, 100)), frame_align=align, tag_first=tag_first
+        )
         run = run_cta(plan, layout, rng, CtaSetting(CTAID, start_clock=1 << 33))
         for _ in range(15):
             data = corrupt(rng, run.data, len(plan.frames))
@@ -279,7 +299,9 @@ def test_decode_survives_noise_in_every_word() -> None:
     for seed in range(300):
         rng = random.Random(seed)
         plan = random_plan(random.Random(seed % 20))
-        layout = plan.layout(strategy=rng.choice(("saturate", "ring")), words_per_warp=32)
+        strategy = rng.choice(("saturate", "ring"))
+        tag_first = strategy == "saturate" and seed % 2 == 0
+        layout = plan.layout(strategy=strategy, words_per_warp=32, tag_first=tag_first)
         run = run_cta(plan, layout, random.Random(seed), CtaSetting(CTAID))
         words = np.frombuffer(run.data, np.uint32).copy()
         for at in range(16, len(words)):
