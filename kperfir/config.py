@@ -28,8 +28,6 @@ OWNER_VARIABLE = f"{PREFIX}_OWNER_PID"
 
 DEVICES = ("auto", "simt", "cuda", "hip")
 STRATEGIES = ("saturate", "ring", "flush", "aggregate")
-# Of records per CTA, where all are to be kept and no size is given. LAUNCH_BYTES bounds the launch.
-FLUSH_BYTES = 1 << 20
 BUFFERS = ("auto", "shared", "global")
 GRANULARITIES = ("warp", "warp-group", "cta")
 # As lib/Dialect/KPerf/KPerfEnums.td spells them.

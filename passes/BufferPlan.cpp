@@ -51,6 +51,7 @@ static void visitFields(Plan &plan, Visitor visit) {
   visit("global", plan.global);
   visit("hands_over", plan.handsOver);
   visit("aggregate", plan.aggregate, 0);
+  visit("flush", plan.flush, 0);
   visit("batch", plan.batch, 1);
   visit("frame_align", plan.frameAlign, 1);
   visit("first_cta", plan.firstCta, 0);

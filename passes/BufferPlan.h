@@ -16,6 +16,7 @@ namespace mlir::kperf {
 struct BufferPlan {
   bool ring = false;       // Keep the last records, not the first.
   bool aggregate = false;  // Keep no records: sum up executions.
+  bool flush = false;      // Keep all: halves are emptied while others fill.
   bool global = false;     // Segments are in the CTA's share of global memory.
   bool handsOver = false;  // Warp-specialised: state passes through headers.
   uint32_t warps = 0;      // Warps that run the kernel's own body.
@@ -50,7 +51,7 @@ struct BufferPlan {
   /// that passes it is the last one that is written.
   uint32_t limitBytes() const;
   /// So that reading can begin at the first frame.
-  bool tagFirst() const { return !ring && !aggregate; }
+  bool tagFirst() const { return !ring && !flush && !aggregate; }
   /// What a CTA that is left out keeps in shared memory is not copied. Sums
   /// have to be cleared, and what partitions keep is handed over.
   bool needsSampling() const { return global || handsOver || aggregate; }

@@ -10,6 +10,7 @@
 #include "passes/Aggregation.h"
 #include "passes/CtaRecording.h"
 #include "passes/ForeignOps.h"
+#include "passes/LapEnd.h"
 #include "passes/Options.h"
 #include "passes/TargetLowering.h"
 #include "passes/Unverified.h"
@@ -177,7 +178,7 @@ private:
       address =
           known ? segment.base : b.add(segment.base, b.extend(state.cursor));
     OpenFrame frame{state.cursor, when};
-    frame.place = target.prepare(b, {address, isActive(b, when)});
+    frame.place = target.prepare(b, {address, isKept(b, state.cursor, when)});
     frame.offset = known.value_or(0);
     frame.used = record::frameWords(type.getSlots(), type.getValueWords());
     uint32_t size = record::frameWords(type.getSlots(), type.getValueWords(),
@@ -259,8 +260,10 @@ private:
     Value before = state.records, records = b.add(before, type.getSlots());
     state.records =
         frame.when ? b.select(frame.when, records, before) : records;
-    state.cursor = plan.ring ? nextInRing(b, frame, size * record::kWordBytes)
-                             : nextCursor(b, frame, size * record::kWordBytes);
+    uint32_t bytes = size * record::kWordBytes;
+    state.cursor = plan.ring    ? nextInRing(b, frame, bytes)
+                   : plan.flush ? nextInHalves(b, frame, bytes)
+                                : nextCursor(b, frame, bytes);
   }
 
   /// A frame that passes the limit is the last one that is kept, and not whole:
@@ -273,6 +276,23 @@ private:
     if (frame.when)
       step = b.select(frame.when, step, b.constant(0));
     return b.min(b.add(frame.cursor, step), segment.limit);
+  }
+
+  /// Whether a frame that is written at `cursor` is kept.
+  Value isKept(LLVMBuilder &b, Value cursor, Value when) const {
+    if (!plan.flush)
+      return isActive(b, when);
+    Value fits = b.compare(Compare::Sle, cursor, segment.limit);
+    return when ? b.both(fits, when) : fits;
+  }
+
+  Value nextInHalves(LLVMBuilder &b, const OpenFrame &frame, uint32_t bytes) {
+    std::optional<uint32_t> known = findOffset(frame.cursor);
+    if (known && !frame.when && *known + bytes <= halfLimit(plan))
+      return cursorAt(b, *known + bytes);
+    Value past =
+        b.select(frame.place.enabled, b.add(frame.cursor, bytes), frame.cursor);
+    return goOnAfterFrame(b, plan, past, segment.base);
   }
 
   Value nextInRing(LLVMBuilder &b, const OpenFrame &frame, uint32_t bytes) {
@@ -319,6 +339,10 @@ struct ConvertKPerfGPUToLLVM
       return signalPassFailure();
     if (plan->aggregate && target == "amd") {
       module.emitError("strategy aggregate is not there for AMD GPUs (target)");
+      return signalPassFailure();
+    }
+    if (plan->flush && target == "amd") {
+      module.emitError("strategy flush is not there for AMD GPUs (target)");
       return signalPassFailure();
     }
     auto attribute = module->getAttrOfType<StringAttr>("ttg.target");

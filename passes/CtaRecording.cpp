@@ -150,6 +150,10 @@ Segment CtaRecording::findSegment(LLVMBuilder &b, Value pointer) const {
   if (Value selected = isSelected(b, segment.warp))
     segment.active = b.both(segment.owner, selected);
   segment.limit = b.add(segment.data, plan.limitBytes());
+  // Cursors depend on whether a lane records then. If LLVM could tell, it would
+  // make loops of their own for the lanes that do not.
+  if (plan.flush)
+    segment.limit = b.select(segment.active, segment.limit, b.constant(-1));
   // Only lane 0 stores, so others may stop elsewhere.
   if (!plan.global && !plan.ring && target.movesUniforms())
     segment.limit = b.add(segment.limit, segment.lane);
@@ -193,7 +197,12 @@ void CtaRecording::clearHeaders(LLVMBuilder &b, const Segment &segment) const {
       mine = b.both(mine, b.compare(Compare::Ult, segment.warp,
                                     b.constant(plan.totalWarps - first)));
     StorePlace place = target.prepare(b, {b.add(segment.header, step), mine});
-    target.storeWords(b, place, 0, {cursor, zero, zero, zero});
+    // With laps the other words are the host's.
+    SmallVector<Value> words(plan.flush ? record::kControlEntryWord
+                                        : record::kSegmentHeaderWords,
+                             zero);
+    words[record::kCursorWord] = cursor;
+    target.storeWords(b, place, 0, words);
     if (!plan.handsOver)
       return; // Partitions do not record.
   }

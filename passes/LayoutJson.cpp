@@ -147,8 +147,10 @@ static bool hasGaps(ModuleOp module) {
 
 /// The oldest version that says what there is to say.
 static uint32_t findVersion(ModuleOp module, const BufferPlan &plan) {
-  if (plan.tagFirst())
+  if (plan.flush)
     return record::kLayoutVersion;
+  if (plan.tagFirst())
+    return record::kTagFirstVersion;
   if (hasGaps(module))
     return record::kGapsVersion;
   if (plan.aggregate)
@@ -174,6 +176,7 @@ std::string kperf::writeLayout(ModuleOp module, FunctionOpInterface kernel,
       {"warp_size", getModuleInt(module, "ttg.threads-per-warp", 32)},
       {"strategy", plan.aggregate ? "aggregate"
                    : plan.ring    ? "ring"
+                   : plan.flush   ? "flush"
                                   : "saturate"},
       {"buffer", plan.global ? "global" : "shared"},
       {"total_warps", static_cast<int64_t>(plan.totalWarps)},

@@ -390,14 +390,17 @@ def PlanBuffer : Pass<"kperf-plan-buffer", "::mlir::ModuleOp"> {
 
     Options:
     * `buffer-bytes` (default 0): bytes of records per CTA. 0 means 2048 for
-      each warp, or two of the largest frames if that is more. A buffer asked for
+      each warp, or two of the largest frames if that is more; with strategy
+      flush 256 KiB, on AMD GPUs 1 MiB. A buffer asked for
       must hold one of the largest frames for each warp; with `saturate` one more,
       for what is not kept.
     * `words-per-warp` (default 0): instead of that, words of records of each
       warp, at least; in global memory if shared memory has no room for all. 0
       means that nothing is known.
     * `strategy` (default `saturate`): what is kept. `saturate`: the first
-      records, `ring`: the last. `aggregate`: none; each warp sums up the
+      records, `ring`: the last. `flush`: all, in global memory; each warp has two
+      halves of a power of two of words, of which it fills one while the host
+      takes the other. On AMD GPUs that is `saturate`. `aggregate`: none; each warp sums up the
       executions of each region, in 160 bytes, whatever `buffer-bytes` says. Not
       on AMD GPUs.
     * `buffer` (default `auto`): `shared`, `global`, or `auto`: shared, and
@@ -479,5 +482,8 @@ def ConvertKPerfGPUToLLVM
       %count = llvm.add %records, %c1 : i32
       llvm.br ^bb2(%next, %count : i32, i32)
     ```
+    With strategy flush one assembly more follows: the cursor of the next frame,
+    which is `%next` while another frame fits the half that it is in; behind a
+    branch, where a lap ends, the handshake with the host.
   }];
 }

@@ -32,6 +32,10 @@ constexpr uint32_t kWordsAlignment = 4;
 /// Several times what the kernels of the corpus record outside of loops, and
 /// little next to the shared memory that a tile takes.
 constexpr uint32_t kDefaultBytesPerWarp = 2048;
+/// Of a CTA, where all records are to be kept: a CTA fills half of it while the
+/// host takes the other half, and a launch has room for a thousand. Where
+/// nobody takes anything it has to hold all.
+constexpr uint32_t kFlushBytes = 256 << 10, kUntakenBytes = 1 << 20;
 /// Where a warp-specialised kernel with a global buffer keeps its address.
 constexpr uint32_t kPointerSlotBytes = 16;
 /// The size of a CTA's share is an i32 in several places, ours and Triton's.
@@ -144,6 +148,7 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     BufferPlan plan;
     plan.ring = options.strategy == "ring";
     plan.aggregate = options.strategy == "aggregate";
+    plan.flush = options.strategy == "flush";
     plan.warps = getModuleInt(module, "ttg.num-warps", 4);
     plan.totalWarps = getModuleInt(module, "ttg.total-num-warps", plan.warps);
     // On AMD GPUs a wide store would save nothing: clocks are scalar there.
@@ -151,12 +156,16 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     bool isAmd = target && target.getValue().starts_with("hip");
     if (!isAmd && !plan.aggregate)
       plan.batch = options.batch;
+    plan.flush &= !isAmd; // It is saturate in global memory there.
     plan.frameAlign = plan.batch;
     if (!isAmd && plan.tagFirst()) // A tag is stored with a clock.
       plan.frameAlign = std::max(plan.batch, 2u);
     if (isAmd && plan.aggregate)
       return module.emitError("strategy aggregate is not there for AMD GPUs "
                               "(strategy)");
+    if (plan.flush && options.buffer == "shared")
+      return module.emitError("strategy flush keeps its records in global "
+                              "memory (buffer)");
     plan.maxFrameWords = findMaxFrameWords(module, plan.frameAlign);
     kernel->walk([&](kperf_gpu::AttachOp) { plan.handsOver = true; });
     if (plan.aggregate) {
@@ -170,13 +179,16 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     uint32_t more = plan.tagFirst() ? plan.maxFrameWords : 0;
     uint32_t oneFrame =
         llvm::alignTo(plan.maxFrameWords + more, kWordsAlignment);
-    uint32_t minimum =
-        llvm::alignTo(2 * plan.maxFrameWords + more, kWordsAlignment);
+    if (plan.flush)
+      oneFrame = 2 * llvm::PowerOf2Ceil(plan.maxFrameWords +
+                                        record::kHalfTrailerWords);
+    uint32_t minimum = std::max<uint32_t>(
+        llvm::alignTo(2 * plan.maxFrameWords + more, kWordsAlignment),
+        oneFrame);
     uint32_t wanted =
         std::max<uint32_t>(minimum, kDefaultBytesPerWarp / record::kWordBytes);
-    if (options.bufferBytes != 0) {
-      wanted = llvm::alignDown(options.bufferBytes / record::kWordBytes /
-                                   plan.totalWarps,
+    if (uint32_t bytes = findBufferBytes(plan)) {
+      wanted = llvm::alignDown(bytes / record::kWordBytes / plan.totalWarps,
                                kWordsAlignment);
       minimum = std::min(minimum, wanted);
     }
@@ -194,7 +206,16 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
              << " warps; need at least "
              << oneFrame * plan.totalWarps * record::kWordBytes
              << " (buffer-bytes)";
+    if (plan.flush) // A cursor's bits say how full its half is.
+      minimum = wanted = llvm::bit_floor(wanted);
     return place(module, plan, wanted, minimum);
+  }
+
+  /// Bytes of records per CTA that are asked for; 0: as many as seem right.
+  uint32_t findBufferBytes(const BufferPlan &plan) const {
+    if (options.bufferBytes != 0 || options.strategy != "flush")
+      return options.bufferBytes;
+    return plan.flush ? kFlushBytes : kUntakenBytes;
   }
 
   static uint32_t countRegions(ModuleOp module) {
@@ -217,7 +238,8 @@ struct PlanBuffer : Unverified<impl::PlanBufferBase<PlanBuffer>> {
     uint32_t bytesPerWarp = room > fixed ? (room - fixed) / plan.totalWarps : 0;
     uint32_t fitting =
         llvm::alignDown(bytesPerWarp / record::kWordBytes, kWordsAlignment);
-    if (options.buffer != "global" && fitting >= minimum) {
+    bool isOutside = options.buffer == "global" || plan.flush;
+    if (!isOutside && fitting >= minimum) {
       plan.wordsPerWarp = std::min(wanted, fitting);
       return plan;
     }
@@ -296,7 +318,7 @@ std::unique_ptr<Pass> createPlanBuffer(OptionTexts texts) {
   reader.readCount("buffer-bytes", options.bufferBytes);
   reader.readCount("words-per-warp", options.wordsPerWarp);
   reader.readChoice("strategy", options.strategy,
-                    {"saturate", "ring", "aggregate"});
+                    {"saturate", "ring", "flush", "aggregate"});
   reader.readChoice("buffer", options.buffer, {"auto", "shared", "global"});
   reader.readCount("sample-ctas", options.sampleCtas, /*minimum=*/1);
   reader.readCount("shared-limit-bytes", options.sharedLimitBytes);

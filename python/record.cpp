@@ -11,10 +11,12 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 
@@ -136,6 +138,14 @@ void bindConstants(nb::module_ &module) {
   module.attr("MAX_FRAMES") = kMaxFrames;
   module.attr("BUCKETS") = kBuckets;
   module.attr("SUMS_WORDS") = kSumsWords;
+  module.attr("HALF_TRAILER_WORDS") = kHalfTrailerWords;
+  module.attr("CONTROL_ENTRY_WORD") = kControlEntryWord;
+  module.attr("CONTROL_WORDS") = kControlWords;
+  module.attr("STOPPED_WORD") = uint32_t(kStoppedWord);
+  module.attr("PATIENCE_WORD") = uint32_t(kPatienceWord);
+  module.attr("LAPS_ENDED_WORD") = uint32_t(kLapsEndedWord);
+  module.attr("LAPS_TAKEN_WORD") = uint32_t(kLapsTakenWord);
+  module.attr("TO_HEADER_WORD") = uint32_t(kToHeaderWord);
   module.def("cta_bytes", &ctaBytes, nb::arg("total_warps"),
              nb::arg("words_per_warp"),
              "Bytes of one CTA's share of a buffer.");
@@ -156,15 +166,17 @@ void bindConstants(nb::module_ &module) {
 
 nb::object decode(const Decoder &decoder, Bytes data, Ids ctaIds,
                   std::tuple<uint32_t, uint32_t, uint32_t> grid, bool stamps,
-                  bool spans, bool totals) {
+                  bool spans, bool totals, std::optional<Ids> warpWords) {
   Columns columns;
   std::optional<DecodeError> error;
   {
     nb::gil_scoped_release release;
     auto [x, y, z] = grid;
-    error = decoder.decode({data.data(), data.size()},
-                           {ctaIds.data(), ctaIds.size()}, {x, y, z},
-                           {stamps, spans, totals}, columns);
+    RawShares shares{
+        {data.data(), data.size()}, {ctaIds.data(), ctaIds.size()}, {}};
+    if (warpWords)
+      shares.warpWords = {warpWords->data(), warpWords->size()};
+    error = decoder.decode(shares, {x, y, z}, {stamps, spans, totals}, columns);
   }
   if (error)
     return nb::cast(std::move(*error));
@@ -237,11 +249,12 @@ void bindRecord(nb::module_ &module) {
       .def(
           "decode", &decode, nb::arg("data"), nb::arg("cta_ids"),
           nb::arg("grid"), nb::arg("stamps") = false, nb::arg("spans") = true,
-          nb::arg("totals") = false,
+          nb::arg("totals") = false, nb::arg("warp_words") = nb::none(),
           "Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks`, `sums` and "
           "`totals`, and `durations`, an array per region, or a "
           "DecodeError.\n\n`data` holds the shares of the CTAs `cta_ids` "
-          "(linear), one after the other.");
+          "(linear), one after the other; `warp_words`, if given, the size of "
+          "each segment.");
 }
 
 } // namespace kperfir::python

@@ -24,12 +24,14 @@ kperfir._native.record.Decoder.decode:
     def decode(
         self, data: NDArray[uint8], cta_ids: NDArray[uint32], grid: tuple[int, int, int],
         stamps: bool = False, spans: bool = True, totals: bool = False,
+        warp_words: NDArray[uint32] | None = None,
     ) -> dict[str, Any] | DecodeError:
         """
         Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks`, `sums` and `totals`, and `durations`, an array per
         region; or a DecodeError.
 
-        `data` holds the shares of the CTAs `cta_ids` (linear), one after the other.
+        `data` holds the shares of the CTAs `cta_ids` (linear), one after the other; `warp_words`, if given, the
+        size of each segment, by CTA and warp.
         """
 
 kperfir._native.trace.SliceWriter.__init__:

@@ -8,7 +8,7 @@ from numpy import uint32, uint8
 from numpy.typing import NDArray
 
 
-LAYOUT_VERSION: int = 7
+LAYOUT_VERSION: int = 8
 
 WORD_BYTES: int = 4
 
@@ -29,6 +29,22 @@ MAX_FRAMES: int = 1048576
 BUCKETS: int = 32
 
 SUMS_WORDS: int = 40
+
+HALF_TRAILER_WORDS: int = 2
+
+CONTROL_ENTRY_WORD: int = 2
+
+CONTROL_WORDS: int = 4
+
+STOPPED_WORD: int = 0
+
+PATIENCE_WORD: int = 2
+
+LAPS_ENDED_WORD: int = 0
+
+LAPS_TAKEN_WORD: int = 1
+
+TO_HEADER_WORD: int = 2
 
 def cta_bytes(total_warps: int, words_per_warp: int) -> int:
     """Bytes of one CTA's share of a buffer."""
@@ -131,10 +147,12 @@ class Decoder:
     def decode(
         self, data: NDArray[uint8], cta_ids: NDArray[uint32], grid: tuple[int, int, int],
         stamps: bool = False, spans: bool = True, totals: bool = False,
+        warp_words: NDArray[uint32] | None = None,
     ) -> dict[str, Any] | DecodeError:
         """
         Columns of `ctas`, `tracks`, `stamps`, `spans`, `marks`, `sums` and `totals`, and `durations`, an array per
         region; or a DecodeError.
 
-        `data` holds the shares of the CTAs `cta_ids` (linear), one after the other.
+        `data` holds the shares of the CTAs `cta_ids` (linear), one after the other; `warp_words`, if given, the
+        size of each segment, by CTA and warp.
         """

@@ -17,7 +17,7 @@ from kperfir.bundle.execute import OK
 from kperfir.bundle.manifest import read_bundle
 from kperfir.capture.writer import CaptureWriter, LaunchInfo, ProcessInfo, writer_version
 from kperfir.errors import BundleError
-from kperfir.runtime.buffer import without_padding
+from kperfir.runtime.buffer import as_written
 from kperfir.runtime.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def collect(folder: Path, results: str = RESULTS) -> Path:
             x, y, z = launch.grid
             grid = (x * variant.cluster, y, z)
             kernel = Kernel(variant.entry, variant.layout, variant.facts)
-            data = without_padding(kernel, math.prod(grid), np.fromfile(written / row["profile"], np.uint8))
+            data = as_written(kernel, math.prod(grid), np.fromfile(written / row["profile"], np.uint8))
             facts = {key: value for key, value in row["facts"].items() if key != "cycles"}
             writer.add_launch(
                 writer.add_kernel(variant.layout, variant.facts),

@@ -72,11 +72,13 @@ class RawBuffer:
         ids: Linear ids of the CTAs, shape (n,), dtype uint32.
         data: Their shares, one after the other, shape (n * cta_bytes,), dtype uint8.
         grid: CTAs of the launch in x, y, z.
+        warp_words: Data words of each warp of each CTA, where that is not as the layout says; shape (n * warps,).
     """
 
     ids: NDArray[np.uint32]
     data: NDArray[np.uint8]
     grid: tuple[int, int, int]
+    warp_words: NDArray[np.uint32] | None = None
 
 
 def decode_buffer(
@@ -93,7 +95,9 @@ def decode_buffer(
     Raises:
         CaptureError: ``corrupt-buffer``, with CTA, warp and word; ``size-mismatch``.
     """
-    result = _decoder(layout).decode(raw.data, raw.ids, raw.grid, **{table: table in want for table in _LARGE})
+    result = _decoder(layout).decode(
+        raw.data, raw.ids, raw.grid, warp_words=raw.warp_words, **{table: table in want for table in _LARGE}
+    )
     if isinstance(result, record.DecodeError):
         raise _error(layout, result, where)
     _number_iterations(layout, result["spans"])

@@ -18,12 +18,12 @@ from kperfir.capture.layout import EDGES, VALUE_WORDS, BufferLayout, Event, Flow
 from kperfir.config import KINDS
 from kperfir.errors import CaptureError
 
-# 7 may have tags first, 6 has gaps, 5 sums executions up, 4 pads frames, 3 says which iterations of a loop are recorded
-# where not each is, 2 gave values to marks; all else is as in 1.
-LAYOUT_VERSION = 7
+# 8 has laps, 7 may have tags first, 6 has gaps, 5 sums executions up, 4 pads frames, 3 says which iterations of a loop
+# are recorded where not each is, 2 gave values to marks; all else is as in 1.
+LAYOUT_VERSION = 8
 OLDEST_LAYOUT_VERSION = 1
 BUFFERS = ("shared", "global")
-STRATEGIES = ("saturate", "ring", "aggregate")  # flush is saturate in global memory.
+STRATEGIES = ("saturate", "ring", "flush", "aggregate")
 TAGS = ("first", "last")
 FLOWS = ("commit_group", "mbarrier")
 GAP_KINDS = ("compute", "between")
@@ -271,11 +271,20 @@ def _check_sizes(layout: BufferLayout) -> None:
     sums_words = record.SUMS_WORDS * len(layout.regions)
     if layout.aggregate and layout.words_per_warp != sums_words:
         raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{sums_words}, for all regions")
+    if layout.strategy == "flush":
+        _check_halves(layout)
     if layout.words_per_warp < layout.max_frame_words:
         raise _bad("words_per_warp", found=str(layout.words_per_warp), expected=f"{layout.max_frame_words} or more")
     expected = record.cta_bytes(layout.total_warps, layout.words_per_warp)
     if layout.cta_bytes != expected:
         raise _bad("cta_bytes", found=str(layout.cta_bytes), expected=str(expected))
+
+
+def _check_halves(layout: BufferLayout) -> None:
+    words = layout.words_per_warp
+    if words.bit_count() != 1 or words // 2 < layout.max_frame_words + record.HALF_TRAILER_WORDS:
+        least = layout.max_frame_words + record.HALF_TRAILER_WORDS
+        raise _bad("words_per_warp", found=str(words), expected=f"a power of two, with {least} or more in each half")
 
 
 def _objects(fields: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:

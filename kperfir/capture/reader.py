@@ -47,6 +47,32 @@ class KernelRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LapRecord:
+    """A lap of a warp, `number` from 0, that was taken while its launch ran."""
+
+    capture: Capture = field(repr=False, compare=False)
+    cta: int
+    warp: int
+    number: int
+    words: int
+    blob_offset: int
+    blob_bytes: int
+    blob_crc: int
+
+    def read(self) -> NDArray[np.uint32]:
+        """Its frames; shape (words,).
+
+        Raises:
+            CaptureError: ``corrupt-file``.
+        """
+        where = f"{self.capture.path}, lap {self.number} of warp {self.warp} of CTA {self.cta}"
+        blob = self.capture.read_bytes(self.blob_offset, self.blob_bytes)
+        if len(blob) != self.blob_bytes or zlib.crc32(blob) != self.blob_crc:
+            raise _damaged(where, found="a lap whose CRC differs", expected=f"CRC {self.blob_crc:#010x}")
+        return np.frombuffer(_inflate(blob, 4 * self.words, where), "<u4")
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchRecord:
     """One kept launch. `launch` counts all launches of the process, `kernel_launch` those of its kernel."""
 
@@ -68,8 +94,15 @@ class LaunchRecord:
     def where(self) -> str:
         return f"{self.capture.path}, launch {self.launch} of {self.kernel.name}"
 
+    @property
+    def laps(self) -> list[LapRecord]:
+        """What was taken of its buffer while it ran, in the order of the file."""
+        return self.capture.laps.get(self.launch, [])
+
     def read(self) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
         """Linear ids of the CTAs, shape (n,), ascending, and their shares of the buffer, shape (n * cta_bytes,).
+
+        What was taken while the launch ran is not in there (`laps`).
 
         Raises:
             CaptureError: ``corrupt-file``.
@@ -78,15 +111,7 @@ class LaunchRecord:
         if len(blob) != self.blob_bytes or zlib.crc32(blob) != self.blob_crc:
             raise _damaged(self.where, found="a buffer whose CRC differs", expected=f"CRC {self.blob_crc:#010x}")
         size = self.ctas * (4 + self.kernel.layout.cta_bytes)
-        if size > (self.blob_bytes + 64) * _MAX_DEFLATE_RATIO:
-            raise _damaged(self.where, found=f"{self.blob_bytes} deflated bytes", expected=f"{size} bytes in them")
-        engine = zlib.decompressobj()
-        try:
-            raw = engine.decompress(blob, size + 1)
-        except zlib.error as error:
-            raise _damaged(self.where, found=str(error), expected="deflated bytes") from None
-        if len(raw) != size or not engine.eof:
-            raise _damaged(self.where, found=f"{len(raw)} bytes or more", expected=f"{size} bytes")
+        raw = _inflate(blob, size, self.where)
         ids = np.frombuffer(raw, "<u4", self.ctas)
         total = self.grid[0] * self.grid[1] * self.grid[2]
         if self.ctas and (ids[-1] >= total or np.any(ids[1:] <= ids[:-1])):
@@ -105,6 +130,7 @@ class Capture:
         process: The process chunk.
         kernels: In the order of their numbers.
         launches: Those kept, in order.
+        laps: What was taken of buffers while launches ran, by launch number; the launch itself may not have got here.
         skipped: Launches not kept, by (kernel, reason).
         uninstrumented: Launches of kernels that could not be instrumented, by (name, why).
         ended: False if the process did not close the file.
@@ -117,6 +143,7 @@ class Capture:
     process: dict[str, Any] = field(default_factory=dict)
     kernels: list[KernelRecord] = field(default_factory=list)
     launches: list[LaunchRecord] = field(default_factory=list)
+    laps: dict[int, list[LapRecord]] = field(default_factory=dict)
     skipped: dict[tuple[int, str], int] = field(default_factory=dict)
     uninstrumented: dict[tuple[str, str], int] = field(default_factory=dict)
     ended: bool = False
@@ -166,10 +193,28 @@ class Capture:
         for (name, why), count in sorted(self.uninstrumented.items()):
             ran = f"{at_least}{count} {'launch' if count == 1 else 'launches'} of {name} ran"
             notes.append(f"{self.path.name}: {ran} without instrumentation ({why})")
+        kept = {launch.launch for launch in self.launches}
+        if orphans := sum(len(laps) for launch, laps in self.laps.items() if launch not in kept):
+            verb = "lap is" if orphans == 1 else "laps are"
+            notes.append(f"{self.path.name}: {orphans} {verb} not used, of launches that did not end or were not kept")
         sampled = Counter(filter(None, map(_sampling_note, self.launches)))
         for note, count in sampled.items():
             notes.append(f"{self.path.name}: {count} {'launch' if count == 1 else 'launches'} of {note}")
         return notes
+
+
+def _inflate(blob: bytes, size: int, where: str) -> bytes:
+    """The `size` bytes that were deflated to `blob`."""
+    if size > (len(blob) + 64) * _MAX_DEFLATE_RATIO:
+        raise _damaged(where, found=f"{len(blob)} deflated bytes", expected=f"{size} bytes in them")
+    engine = zlib.decompressobj()
+    try:
+        raw = engine.decompress(blob, size + 1)
+    except zlib.error as error:
+        raise _damaged(where, found=str(error), expected="deflated bytes") from None
+    if len(raw) != size or not engine.eof:
+        raise _damaged(where, found=f"{len(raw)} bytes or more", expected=f"{size} bytes")
+    return raw
 
 
 def _sampling_note(launch: LaunchRecord) -> str:
@@ -365,6 +410,22 @@ class _Scan:
                 blob_crc=header.blob_crc,
             )
         )
+
+    def take_lap(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
+        if meta["encoding"] != kpf.DEFLATE:
+            raise ValueError(f"encoding {meta['encoding']}")
+        layout = self.capture.kernels[_count(meta["kernel"], 0, len(self.capture.kernels) - 1)].layout
+        lap = LapRecord(
+            capture=self.capture,
+            cta=_count(meta["cta"], 0, 0x7FFFFFFF),
+            warp=_count(meta["warp"], 0, layout.total_warps - 1),
+            number=_count(meta["lap"], 0, 0xFFFFFFFF),
+            words=_count(meta["words"], 0, layout.words_per_warp),
+            blob_offset=self.offset + kpf.CHUNK_HEADER_BYTES + header.meta_bytes,
+            blob_bytes=header.blob_bytes,
+            blob_crc=header.blob_crc,
+        )
+        self.capture.laps.setdefault(_count(meta["launch"], 0, 0x7FFFFFFF), []).append(lap)
 
     def take_skip(self, meta: dict[str, Any], header: kpf.ChunkHeader) -> None:
         kernels = len(self.capture.kernels)

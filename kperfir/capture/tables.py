@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from kperfir.capture.decode import DecodedBuffer, RawBuffer, decode_buffer
+from kperfir.capture.decode import DecodedBuffer, decode_buffer
+from kperfir.capture.laps import read_buffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -60,13 +61,10 @@ def decode_launch(
     number: int, record: LaunchRecord, want: Collection[str], chosen: NDArray[np.int64] | None = None
 ) -> DecodedLaunch:
     """Read and decode one launch: the tables that `decode_buffer` is to make, of all CTAs or of these rows of them."""
-    ids, data = record.read()
-    if chosen is not None:
-        ids, data = ids[chosen], data.reshape(len(ids), -1)[chosen].reshape(-1)
-    raw = RawBuffer(ids, data, record.grid)
+    raw = read_buffer(record, chosen)
     decoded = decode_buffer(record.kernel.layout, raw, want=want, where=record.where)
     _sort_spans(decoded)
-    return DecodedLaunch(number, record, ids, decoded)
+    return DecodedLaunch(number, record, raw.ids, decoded)
 
 
 def build_spans(launches: Sequence[DecodedLaunch]) -> pd.DataFrame:

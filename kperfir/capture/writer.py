@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kperfir.capture.laps import Lap
     from kperfir.capture.layout import BufferLayout
 
 # Room that launches leave for the chunks that say what was skipped.
@@ -234,6 +235,29 @@ class CaptureWriter:
             self._settle(kernel, ticket)
             self._kept[kernel] += 1
             return Outcome(kept=True)
+
+    def add_lap(self, kernel: int, ticket: Ticket, lap: Lap, keep_free: int) -> bool:
+        """Keep a lap of a launch that still runs; False if less than `keep_free` bytes would be left of the file's.
+
+        Raises:
+            CaptureError: ``write-failed``.
+        """
+        with self._lock:
+            room = self._room() - keep_free
+            blob = zlib.compress(lap.words.astype("<u4").tobytes(), _DEFLATE_LEVEL) if room > 0 else b""
+            if len(blob) >= room:
+                return False
+            meta = {
+                "kernel": kernel,
+                "launch": ticket.launch,
+                "cta": lap.cta,
+                "warp": lap.warp,
+                "lap": lap.number,
+                "words": len(lap.words),
+                "encoding": kpf.DEFLATE,
+            }
+            self._append(kpf.LAP, meta, blob)
+            return True
 
     def close(self) -> None:
         """Write the totals and close. Further calls do nothing."""

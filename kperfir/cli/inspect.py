@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ def describe(capture: Capture) -> dict[str, Any]:
                 "clock_hz": launch.clock_hz,
                 "buffer_bytes": launch.ctas * launch.kernel.layout.cta_bytes,
                 "stored_bytes": launch.blob_bytes,
+                "laps": len(launch.laps),
+                "lap_bytes": sum(lap.blob_bytes for lap in launch.laps),
                 "facts": launch.facts,
             }
             for launch in capture.launches
@@ -115,7 +118,7 @@ def _print_file(out: Console, contents: dict[str, Any]) -> None:
     for key, value in contents["process"].items():
         text = value if isinstance(value, str) else json.dumps(value)
         out.print(f"  {key}: {text}", markup=False)
-    chunks = contents["chunks"]
+    chunks = list(_without_runs_of_laps(contents["chunks"]))
     out.print()
     print_table(
         out,
@@ -126,6 +129,17 @@ def _print_file(out: Console, contents: dict[str, Any]) -> None:
             Column("blob bytes", [count(chunk["blob_bytes"]) for chunk in chunks]),
         ],
     )
+
+
+def _without_runs_of_laps(chunks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """`chunks`, with one row for each run of laps: there may be thousands."""
+    for kind, run in groupby(chunks, lambda chunk: chunk["kind"]):
+        members = list(run)
+        if kind != "LAP" or len(members) == 1:
+            yield from members
+            continue
+        sums = {key: sum(chunk[key] for chunk in members) for key in ("meta_bytes", "blob_bytes")}
+        yield {"kind": f"LAP x {len(members)}", "offset": members[0]["offset"], **sums}
 
 
 def _print_kernel(out: Console, kernel: dict[str, Any], *, frames: bool) -> None:
@@ -198,6 +212,7 @@ def _print_launches(out: Console, launches: list[dict[str, Any]]) -> None:
             Column("cycles", [_known(launch["cycles"]) for launch in launches], rank=3),
             Column("buffer bytes", [count(launch["buffer_bytes"]) for launch in launches], rank=2),
             Column("stored bytes", [count(launch["stored_bytes"]) for launch in launches], rank=4),
+            Column("laps", [count(launch["laps"]) for launch in launches], rank=4),
         ],
     )
 

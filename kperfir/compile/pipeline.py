@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kperfir.config import FLUSH_BYTES, POLICIES
+from kperfir.config import POLICIES
 from kperfir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,12 +86,9 @@ def plan_pipelines(options: Options) -> Pipelines:
 
 def _plan(options: Options, buffer: str) -> PassCall:
     measured = isinstance(options.buffer_bytes, str)  # Then each kernel has its own: `with_words`.
-    strategy, automatic = options.strategy, 0
-    if strategy == "flush":
-        strategy, automatic = "saturate", FLUSH_BYTES
     sizes = (
-        f"buffer-bytes={0 if measured else options.buffer_bytes or automatic}",
-        f"strategy={strategy}",
+        f"buffer-bytes={0 if measured else options.buffer_bytes}",
+        f"strategy={options.strategy}",
         f"buffer={buffer}",
     )
     return PassCall("kperf-plan-buffer", (*sizes, *_selection(options)))

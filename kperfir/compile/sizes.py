@@ -12,7 +12,8 @@ from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
-from kperfir.capture.decode import RawBuffer, decode_buffer
+from kperfir.capture.decode import decode_buffer
+from kperfir.capture.laps import read_buffer
 from kperfir.capture.reader import Capture
 from kperfir.errors import ConfigError
 
@@ -34,8 +35,7 @@ def measured_words(path: Path) -> dict[str, int]:
         layout = launch.kernel.layout
         if layout.aggregate:
             continue
-        ids, data = launch.read()
-        tracks = decode_buffer(layout, RawBuffer(ids, data, launch.grid), want=(), where=launch.where).tracks
+        tracks = decode_buffer(layout, read_buffer(launch), want=(), where=launch.where).tracks
         needed = words_for(layout, int(tracks["records"].max(initial=0)))
         words[launch.kernel.name] = max(needed, words.get(launch.kernel.name, 0))
     if not words:

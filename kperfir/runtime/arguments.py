@@ -70,12 +70,14 @@ class Parameters:
         storages: The memory of the user's arguments, where it is known.
         scratch: The memory that the launcher adds.
         nulls: Names of the user's pointers that are null.
+        service: What is to be called now and then while the launch runs.
     """
 
     values: list[bytes] = field(default_factory=list)
     storages: list[Storage] = field(default_factory=list)
     scratch: list[Storage] = field(default_factory=list)
     nulls: list[str] = field(default_factory=list)
+    service: Callable[[], object] | None = None
 
     def add_value(self, value: bytes, name: str) -> None:
         """Append the bytes of a scalar."""
@@ -123,6 +125,7 @@ class Parameters:
     def add_records(self, address: RecordAddress) -> None:
         """Append where a kernel records to, and the memory behind it."""
         self.values.append(struct.pack("<Q", address))
+        self.service = address.service
         memory = storage_of(address.memory, "profile scratch")
         if memory is not None and memory.nbytes:
             self.scratch.append(memory)

@@ -154,7 +154,7 @@ def storage_of(argument: object, name: str) -> Storage | None:
         if isinstance(argument, SimtArray):
             return _numpy_storage(argument.array, name)
         if isinstance(argument, HostBuffer):
-            return Storage(argument.data_ptr(), argument.nbytes, name)
+            return Storage(argument.data_ptr(), argument.mapped_bytes, name)
         if hasattr(argument, "untyped_storage"):
             storage = argument.untyped_storage()
             return Storage(int(storage.data_ptr()), int(storage.nbytes()), name)

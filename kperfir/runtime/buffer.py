@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kperfir.errors import CaptureError
+from kperfir.errors import CaptureError, as_ours, warn
 from kperfir.runtime.room import RecordAddress, Room
 
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kperfir.capture.laps import Lap, LapShape
     from kperfir.runtime.device import ProfileBuffer, ProfileDevice
     from kperfir.runtime.kernel import Kernel
+    from kperfir.runtime.lap_drain import LapDrain
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,20 @@ class Nothing:
 
 @dataclass(slots=True)
 class Pending:
-    """A launch that is kept."""
+    """A launch that is kept.
+
+    Attributes:
+        take_lap: Where laps go that are taken while it runs; None if its kernel makes none (`LapDrain`).
+    """
 
     device: ProfileDevice
     stream: int
     room: Room
     stride: int
+    shape: LapShape | None = None
+    take_lap: Callable[[Lap], bool] | None = None
     buffer: ProfileBuffer | None = None
+    drain: LapDrain | None = None
     error: CaptureError | None = None
 
     def allocate(self, alignment: int) -> RecordAddress | None:
@@ -71,6 +80,8 @@ class Pending:
         try:
             if self.room.wanted and not nbytes:
                 raise MemoryError(f"{self.stride} bytes per CTA are more than a launch may have")
+            if self.shape is not None and self.take_lap is not None and nbytes:
+                return self._allocate_streamed(nbytes, alignment, self.shape, self.take_lap)
             self.buffer = self.device.allocate_zeroed(nbytes, alignment, self.stream)
         except Exception as error:  # Whatever the device's library raises.
             self.error = CaptureError(
@@ -81,6 +92,24 @@ class Pending:
             )  # fmt: skip
             return None
         return RecordAddress.of(self.buffer, self.room, self.stride)
+
+    def _allocate_streamed(
+        self, nbytes: int, alignment: int, shape: LapShape, take_lap: Callable[[Lap], bool]
+    ) -> RecordAddress:  # fmt: skip
+        from kperfir.runtime.lap_drain import LapDrain, LapPlaces
+
+        places = LapPlaces(shape, self.room.ctas, self.stride)
+        buffer = self.device.allocate_streamed(nbytes, alignment, self.stream, places)
+        self.buffer = buffer
+        self.drain = LapDrain(buffer, places, self.room.first, take_lap)
+        if self.device.asynchronous:
+            self.drain.start()
+        return RecordAddress.of(buffer, self.room, self.stride, self.drain.poll)
+
+    def abandon(self) -> None:
+        """Take nothing more from a launch that failed."""
+        if self.drain is not None:
+            self.drain.end()
 
     def begin_read(self, kernel: Kernel, untimed: list[list[int]] | None) -> Records:
         """Begin to bring the records to the host, once the launch was made."""
@@ -95,12 +124,19 @@ class Pending:
 
     def _read(self, kernel: Kernel, untimed: list[list[int]] | None) -> NDArray[np.uint8]:
         if self.error is not None:
+            self.abandon()
             raise self.error
         try:
             data = None if self.buffer is None else self.buffer.read()
         except Exception as error:  # The launch has failed: the program hears of it when it waits itself.
             raise _unreadable(error) from error
-        return _without_untimed(without_padding(kernel, self.room.ctas, data), self.room, untimed)
+        finally:
+            self.abandon()  # What is left of a launch that is complete comes with the buffer.
+        taken = self.drain.taken if self.drain is not None else None
+        if self.drain is not None and self.drain.error is not None:
+            fault = as_ours(self.drain.error, f"kernel {kernel.name}")
+            warn(f"a launch of kernel {kernel.name} has dropped records that could not be taken while it ran: {fault}")
+        return _without_untimed(as_written(kernel, self.room.ctas, data, taken), self.room, untimed)
 
 
 def _unreadable(error: Exception) -> CaptureError:
@@ -162,18 +198,24 @@ def _without_untimed(data: NDArray[np.uint8], room: Room, untimed: list[list[int
     return timed.reshape(-1)
 
 
-def without_padding(kernel: Kernel, ctas: int, data: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
-    """Return the bytes of all CTAs, of which the device's buffer may hold more, to align each.
+def as_written(
+    kernel: Kernel, ctas: int, data: NDArray[np.uint8] | None, taken: NDArray[np.uint32] | None = None
+) -> NDArray[np.uint8]:  # fmt: skip
+    """Return the bytes of all CTAs as a file has them.
 
     Args:
         kernel: What was launched.
         ctas: CTAs that have room.
-        data: The buffer; None if nobody asked for one.
+        data: The device's buffer, which may have more bytes to align each CTA; None if nobody asked for one.
+        taken: Laps of each warp that are in the file; none if nobody took any.
 
     Raises:
         CaptureError: ``size-mismatch``.
     """
-    stride, cta_bytes = int(kernel.facts["scratch_bytes"]), int(json.loads(kernel.layout)["cta_bytes"])
+    from kperfir.capture.laps import pack_rows
+
+    fields = json.loads(kernel.layout)
+    stride, cta_bytes = int(kernel.facts["scratch_bytes"]), int(fields["cta_bytes"])
     if data is None or not cta_bytes <= stride < cta_bytes + int(kernel.facts["scratch_align"]):
         raise CaptureError(
             "size-mismatch", where=f"kernel {kernel.name}", found=f"{stride} bytes of profile buffer per CTA",
@@ -184,4 +226,5 @@ def without_padding(kernel: Kernel, ctas: int, data: NDArray[np.uint8] | None) -
             "size-mismatch", where=f"kernel {kernel.name}", found=f"a profile buffer of {data.nbytes} bytes",
             expected=f"{ctas} CTAs of {stride} bytes", fix="report it: driver and launch disagree",
         )  # fmt: skip
-    return data if stride == cta_bytes else data.reshape(-1, stride)[:, :cta_bytes].reshape(-1)
+    rows = data.reshape(-1, stride)[:, :cta_bytes]
+    return pack_rows(fields, rows, taken).reshape(-1)

@@ -25,6 +25,7 @@ from kperfir.runtime.room import Room
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kperfir.capture.laps import Lap
     from kperfir.capture.writer import Ticket
     from kperfir.errors import KPerfError
     from kperfir.runtime.buffer import Records
@@ -81,6 +82,13 @@ class LaunchSink(Protocol):
 
     def miss(self, kernel: Kernel) -> None:
         """Hear of a launch of a kernel that is not instrumented."""
+        ...
+
+    def take_lap(self, kernel: Kernel, ticket: Ticket, keep_free: int, lap: Lap) -> bool:
+        """Take a lap of a wanted launch that may still run; False if there will be no room for more, from any thread.
+
+        Room for `keep_free` bytes is left for the rest of the launch.
+        """
         ...
 
     def fail(self, kernel: Kernel, error: BaseException, ticket: Ticket) -> None:
@@ -213,13 +221,17 @@ class LaunchCapture:
         self, sink: LaunchSink, ticket: Ticket, kernel: Kernel, launch: _Launch,
         place: tuple[int, int, int, int],
     ) -> None:  # fmt: skip
+        from kperfir.capture.laps import LapShape
+
+        pending: Pending | None = None
         try:
             grid = (place[0] * int(kernel.facts["num_ctas"]), *place[1:3])
             stride = int(kernel.facts["scratch_bytes"])
-            selection = json.loads(kernel.layout).get("ctas", EVERY)
-            room = Room.of(selection, math.prod(grid), stride, sink.launch_bytes)
+            layout = json.loads(kernel.layout)
+            room = Room.of(layout.get("ctas", EVERY), math.prod(grid), stride, sink.launch_bytes)
             device = active_profile_device()
-            pending = Pending(device, place[3], room, stride)
+            take_lap = functools.partial(sink.take_lap, kernel, ticket, room.ctas * stride)
+            pending = Pending(device, place[3], room, stride, LapShape.of(layout), take_lap)
             self._allocator.expect(pending)
             try:
                 launch()
@@ -230,6 +242,8 @@ class LaunchCapture:
             complete = RawLaunch(kernel, grid, place[3], room, records, device.describe(), timing)
         except BaseException as error:
             launch.failed = True
+            if pending is not None:
+                pending.abandon()
             sink.fail(kernel, error, ticket)
             raise
         sink.accept(complete, ticket)

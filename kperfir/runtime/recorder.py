@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kperfir.capture.laps import Lap
     from kperfir.capture.writer import CaptureWriter, Ticket
     from kperfir.config import Options
     from kperfir.runtime.kernel import Kernel
@@ -165,6 +166,14 @@ class Recorder:
             self._drain.submit(launch.records.pending_bytes, task)
         else:
             task()
+
+    def take_lap(self, kernel: Kernel, ticket: Ticket, keep_free: int, lap: Lap) -> bool:
+        """Write a lap of a launch that may still run, if the file has room for the rest of the launch besides."""
+        with self._lock:
+            if self._closed:
+                return False
+            writer, number = self._open_for(kernel)
+            return writer.add_lap(number, ticket, lap, min(keep_free, self.options.file_bytes // 2))
 
     def _take(self, launch: RawLaunch, ticket: Ticket) -> None:
         try:

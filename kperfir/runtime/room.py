@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kperfir._native import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kperfir.runtime.device import ProfileBuffer
 
@@ -67,10 +67,17 @@ class RecordAddress(int):
     """
 
     memory: ProfileBuffer
+    service: Callable[[], object] | None
 
     @classmethod
-    def of(cls, memory: ProfileBuffer, room: Room, stride: int) -> RecordAddress:
-        """Return the address for a buffer of ``room.ctas * stride`` bytes."""
+    def of(
+        cls, memory: ProfileBuffer, room: Room, stride: int, service: Callable[[], object] | None = None
+    ) -> RecordAddress:  # fmt: skip
+        """Return the address for a buffer of ``room.ctas * stride`` bytes.
+
+        A device on which nothing else runs beside a launch calls `service` now and then.
+        """
         address = cls((memory.data_ptr() - room.first * stride) % (1 << 64) | room.code)
         address.memory = memory
+        address.service = service
         return address

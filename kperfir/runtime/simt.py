@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kperfir.errors import DeviceError
 from kperfir.runtime import simulated_time
 from kperfir.runtime.arrays import Storage
-from kperfir.runtime.device import HostBuffer
+from kperfir.runtime.device import HostBuffer, StreamedHostBuffer
 from kperfir.runtime.memory import LiveArrays, merged
 from kperfir.runtime.modules import LoadedModules
 from kperfir.runtime.simt_faults import device_error
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from kperfir.runtime.arguments import Parameters
     from kperfir.runtime.chip import Chip
     from kperfir.runtime.ghost import Ghost
+    from kperfir.runtime.lap_drain import LapPlaces
 
 _ELF_MAGIC = b"\x7fELF"
+# About as long as a GPU's host takes to look whether there is something to take, and to take it.
+SERVICE_CYCLES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,10 @@ class SimtDriver:
         """Return a zeroed buffer for records."""
         return HostBuffer(size, alignment)
 
+    def allocate_streamed(self, size: int, alignment: int, stream: int, places: LapPlaces) -> StreamedHostBuffer:
+        """Return one whose laps are taken between two steps of the launch."""
+        return StreamedHostBuffer(size, alignment, places)
+
     def is_capturing(self, stream: int) -> bool:
         """Return what the driver's utilities say."""
         return self.utils.is_stream_capturing(stream)
@@ -219,7 +226,7 @@ class SimtDriver:
                     result = device.launch(
                         kernel.module, grid=shape.grid, block_threads=shape.threads, shared_bytes=shape.shared_bytes,
                         params=parameters.values, cluster=shape.cluster, log=self._log,
-                        **(self._ghost.launch_options(kernel) if self._ghost else {}),
+                        **(self._ghost.launch_options(kernel) if self._ghost else {}), **_service(parameters),
                     )  # fmt: skip
                 except self._native.Error as error:
                     raise device_error(error, kernel.name, parameters) from None
@@ -277,6 +284,13 @@ class SimtDriver:
             # Its threads do not exist in this process, so its destructor would wait for ever.
             self._orphans.append(self._device)
             self._device = None
+
+
+def _service(parameters: Parameters) -> dict[str, Any]:
+    """Return what a launch is given for something that is to happen while it runs."""
+    if parameters.service is None:
+        return {}
+    return {"service": parameters.service, "service_cycles": SERVICE_CYCLES}
 
 
 def active_simt_driver() -> SimtDriver | None:

@@ -11,11 +11,17 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
+from kperfir._native import record
+
+from kperfir.runtime.lap_drain import ENTRY_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from kperfir.runtime.lap_drain import LapPlaces
 
 # The runtimes' functions that let a thread do what would break the capture of a graph in another thread, and its value:
 # CU_STREAM_CAPTURE_MODE_RELAXED, hipStreamCaptureModeRelaxed.
@@ -77,6 +83,43 @@ class TorchBuffer:
         return data
 
 
+class TorchStreamedBuffer(TorchBuffer):
+    """One whose laps are copied while the launch runs, and a control block in memory of the host that the GPU sees.
+
+    A copy is on a stream that nothing else is on: what is behind the launch would wait for it.
+    """
+
+    def __init__(self, device: TorchDevice, size: int, alignment: int, stream: int, places: LapPlaces) -> None:
+        import torch
+
+        super().__init__(device, size, alignment, stream)
+        self._block = torch.empty(places.control_bytes, dtype=torch.uint8, pin_memory=True)
+        self.control = places.new_control(self._block.numpy())
+        self._half = torch.empty(places.shape.half_words * record.WORD_BYTES, dtype=torch.uint8, pin_memory=True)
+        self._device_bytes = self._bytes
+        address, step = int(self._block.data_ptr()), ENTRY_BYTES
+        with device.interface.stream(self._stream):
+            entries = torch.arange(
+                address + step, address + places.control_bytes, step, dtype=torch.int64, device=device.torch_device
+            )
+            shape, strides = (places.ctas, places.shape.warps), (places.stride // 8, places.shape.segment_bytes // 8)
+            pointers = self._bytes[places.pointer_offset :].view(torch.int64)
+            pointers.as_strided(shape, strides, pointers.storage_offset()).copy_(entries.view(shape), non_blocking=True)
+
+    def copy(self, offset: int, nbytes: int) -> NDArray[np.uint8]:
+        """Return bytes as they are now, in memory that the next call writes over."""
+        interface = self._device.interface
+        with self._device.relaxed():
+            stream = _lap_stream(interface, self._device.torch_device)
+            with interface.stream(stream):
+                self._half[:nbytes].copy_(self._device_bytes[offset : offset + nbytes], non_blocking=True)
+                copied = interface.Event(blocking=True)
+                copied.record(stream)
+            copied.synchronize()
+        data: NDArray[np.uint8] = self._half[:nbytes].numpy()
+        return data
+
+
 class TorchDevice:
     """The GPU that a Triton driver works on."""
 
@@ -104,6 +147,11 @@ class TorchDevice:
         """Return a buffer that is zero by the time a launch on `stream` begins."""
         with self.relaxed():
             return TorchBuffer(self, size, alignment, stream)
+
+    def allocate_streamed(self, size: int, alignment: int, stream: int, places: LapPlaces) -> TorchStreamedBuffer:
+        """Return such a buffer, whose segments point to its control block by the time a launch on `stream` begins."""
+        with self.relaxed():
+            return TorchStreamedBuffer(self, size, alignment, stream, places)
 
     @contextlib.contextmanager
     def relaxed(self) -> Iterator[None]:
@@ -147,6 +195,12 @@ class TorchDevice:
 @functools.cache
 def _drain_stream(interface: Any, device: Any) -> Any:
     """Return the stream on which the records of a device are copied."""
+    return interface.Stream(device=device)
+
+
+@functools.cache
+def _lap_stream(interface: Any, device: Any) -> Any:
+    """Return the stream on which laps of a device are copied: never one that waits for a launch."""
     return interface.Stream(device=device)
 
 

@@ -28,6 +28,9 @@ namespace {
 /// Clocks and timers above this are corrupt, and sums of them cannot overflow.
 constexpr int64_t kMaxTime = int64_t(1) << 62;
 
+/// Cursors count bytes in 32 bits.
+constexpr uint32_t kMaxSegmentWords = UINT32_MAX / kWordBytes;
+
 std::string number(int64_t value) { return std::to_string(value); }
 
 int64_t loadWide(const uint8_t *words, uint64_t index) {
@@ -44,7 +47,9 @@ public:
         options(options), columns(columns), walk(plan), replay(plan),
         sums(plan, columns.sums), totals(plan, columns.totals) {}
 
-  std::optional<DecodeError> decodeCta(const uint8_t *words, uint32_t id);
+  /// \p warpWords are the sizes of its segments; null: those of the layout.
+  std::optional<DecodeError> decodeCta(const uint8_t *words, uint32_t id,
+                                       const uint32_t *warpWords);
 
 private:
   std::optional<DecodeError> readHeader(const uint8_t *words, uint32_t id);
@@ -76,17 +81,20 @@ private:
 };
 
 std::optional<DecodeError> BufferDecoder::decodeCta(const uint8_t *words,
-                                                    uint32_t id) {
+                                                    uint32_t id,
+                                                    const uint32_t *warpWords) {
   if (auto error = readHeader(words, id))
     return error;
   CtaColumns &ctas = columns.ctas;
   if (!ctas.recorded.back())
     return std::nullopt;
   CtaAnchors anchors{ctas.startClock.back(), ctas.endClock.back()};
+  const uint8_t *header = words + kCtaHeaderWords * kWordBytes;
   for (uint32_t warp = 0; warp < plan.totalWarps; ++warp) {
-    const uint8_t *header = words + segmentOffset(warp, plan.wordsPerWarp);
+    uint32_t size = warpWords ? warpWords[warp] : plan.wordsPerWarp;
     Segment segment{id, static_cast<int32_t>(warp), header,
-                    header + kSegmentHeaderWords * kWordBytes};
+                    header + kSegmentHeaderWords * kWordBytes, size};
+    header += uint64_t(segmentWords(size)) * kWordBytes;
     auto error = plan.aggregate ? readSums(segment, anchors)
                                 : decodeWarp(segment, anchors);
     if (error)
@@ -302,6 +310,45 @@ ClockUnwrap BufferDecoder::placeClock(const Segment &segment,
   return unwrap;
 }
 
+/// \p warpWords as in `decodeCta`.
+uint64_t shareBytes(const DecoderLayout &plan, const uint32_t *warpWords) {
+  if (!warpWords)
+    return plan.ctaBytes();
+  uint64_t words = kCtaHeaderWords;
+  for (uint32_t warp = 0; warp < plan.totalWarps; ++warp)
+    words += kSegmentHeaderWords + uint64_t(warpWords[warp]);
+  return words * kWordBytes;
+}
+
+std::optional<DecodeError> checkSizes(const DecoderLayout &plan,
+                                      const RawShares &shares) {
+  auto error = [](uint64_t found, std::string expected) {
+    return DecodeError{-1, -1, -1, std::to_string(found) + " bytes",
+                       std::move(expected)};
+  };
+  size_t ctas = shares.ctaIds.size();
+  if (shares.warpWords.empty()) {
+    uint64_t bytes = plan.ctaBytes();
+    if (shares.data.size() / bytes != ctas || shares.data.size() % bytes != 0)
+      return error(shares.data.size(), std::to_string(ctas) + " CTAs of " +
+                                           std::to_string(bytes) + " bytes");
+    return std::nullopt;
+  }
+  if (shares.warpWords.size() != ctas * plan.totalWarps)
+    return error(shares.warpWords.size() * kWordBytes,
+                 "the size of each segment of " + std::to_string(ctas) +
+                     " CTAs");
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < ctas; ++i)
+    bytes += shareBytes(plan, shares.warpWords.data() + i * plan.totalWarps);
+  for (uint32_t words : shares.warpWords)
+    if (words > kMaxSegmentWords)
+      return error(uint64_t(words) * kWordBytes, "less than 2^32 of a warp");
+  if (shares.data.size() != bytes)
+    return error(shares.data.size(), std::to_string(bytes) + " bytes");
+  return std::nullopt;
+}
+
 /// The CTAs of a launch are alike, so the first one tells how much room is
 /// needed. Pages that are not written cost nothing.
 void reserveLikeFirst(Columns &columns, size_t ctas, size_t words) {
@@ -347,19 +394,20 @@ Decoder::Decoder(DecoderLayout layout) : plan(std::move(layout)) {
   }
 }
 
-std::optional<DecodeError> Decoder::decode(std::span<const uint8_t> data,
-                                           std::span<const uint32_t> ctaIds,
-                                           Grid grid, DecodeOptions options,
+std::optional<DecodeError> Decoder::decode(const RawShares &shares, Grid grid,
+                                           DecodeOptions options,
                                            Columns &columns) const {
-  uint64_t ctaBytes = plan.ctaBytes();
-  if (data.size() / ctaBytes != ctaIds.size() || data.size() % ctaBytes != 0)
-    return DecodeError{-1, -1, -1, std::to_string(data.size()) + " bytes",
-                       std::to_string(ctaIds.size()) + " CTAs of " +
-                           std::to_string(ctaBytes) + " bytes"};
+  auto [data, ctaIds, warpWords] = shares;
+  if (auto error = checkSizes(plan, shares))
+    return error;
   BufferDecoder buffer(*this, grid, options, columns);
+  const uint8_t *share = data.data();
   for (size_t i = 0; i < ctaIds.size(); ++i) {
-    if (auto error = buffer.decodeCta(data.data() + i * ctaBytes, ctaIds[i]))
+    const uint32_t *sizes =
+        warpWords.empty() ? nullptr : warpWords.data() + i * plan.totalWarps;
+    if (auto error = buffer.decodeCta(share, ctaIds[i], sizes))
       return error;
+    share += shareBytes(plan, sizes);
     if (i == 0)
       reserveLikeFirst(columns, ctaIds.size(), data.size() / kWordBytes);
   }

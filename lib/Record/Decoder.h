@@ -124,6 +124,15 @@ struct DecodeError {
   std::string expected;
 };
 
+/// The shares of the CTAs with linear ids `ctaIds`, one after the other in
+/// `data`. `warpWords`, if not empty, has the size of each segment, by CTA and
+/// warp: where laps were put together they are as long as what a warp wrote.
+struct RawShares {
+  std::span<const uint8_t> data;
+  std::span<const uint32_t> ctaIds;
+  std::span<const uint32_t> warpWords;
+};
+
 class Decoder {
 public:
   /// \p layout must be valid: `layout.validate().empty()`.
@@ -134,11 +143,8 @@ public:
   /// Per frame: how many spans and marks its events start.
   const std::vector<uint32_t> &spansOfFrames() const { return frameSpans; }
 
-  /// Decode the shares of the CTAs with linear ids \p ctaIds, which lie one
-  /// after the other in \p data. Appends to \p columns; after an error their
-  /// content is unspecified.
-  std::optional<DecodeError> decode(std::span<const uint8_t> data,
-                                    std::span<const uint32_t> ctaIds, Grid grid,
+  /// Appends to \p columns; after an error their content is unspecified.
+  std::optional<DecodeError> decode(const RawShares &shares, Grid grid,
                                     DecodeOptions options,
                                     Columns &columns) const;
 

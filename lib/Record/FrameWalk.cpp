@@ -15,9 +15,7 @@ static std::string hex(uint32_t value) {
 
 static std::string number(uint64_t value) { return std::to_string(value); }
 
-FrameWalk::FrameWalk(const DecoderLayout &plan)
-    : plan(plan), limit(static_cast<uint32_t>(cursorLimitBytes(
-                      plan.wordsPerWarp, plan.maxFrameWords))) {
+FrameWalk::FrameWalk(const DecoderLayout &plan) : plan(plan) {
   for (size_t frame = 0; frame + 1 < plan.frameOffsets.size(); ++frame) {
     uint32_t count = plan.frameOffsets[frame + 1] - plan.frameOffsets[frame];
     frameSizes.push_back(plan.frameWords(frame));
@@ -49,7 +47,9 @@ std::optional<DecodeError> FrameWalk::readHeader(const Segment &segment) {
   records = loadWord(segment.header, kRecordsWord);
   lapEnd = loadWord(segment.header, kLapEndWord);
   laps = loadWord(segment.header, kLapsWord);
-  uint32_t size = plan.wordsPerWarp * kWordBytes;
+  uint32_t size = segment.words * kWordBytes;
+  limit = static_cast<uint32_t>(std::max<int64_t>(
+      cursorLimitBytes(segment.words, plan.maxFrameWords), 0));
   uint32_t lastCursor = plan.ring || plan.tagFirst ? limit : size;
   if (cursor % kWordBytes != 0 || cursor > lastCursor)
     return segment.error(-1, "cursor " + number(cursor),
@@ -140,11 +140,11 @@ FrameWalk::checkCounters(const Segment &segment,
         -1, found, number(stamps) + ": every frame had room and is stored");
   if (laps == 0)
     return std::nullopt;
-  // A lap has more words than `limit`, at most wordsPerWarp, and a known share
+  // A lap has more words than `limit`, at most all, and a known share
   // of them are stamps.
   uint64_t words = uint64_t(limit) / kWordBytes + 1;
   uint64_t lapMin = (words * least.stamps + least.words - 1) / least.words;
-  uint64_t lapMax = uint64_t(plan.wordsPerWarp) * most.stamps / most.words;
+  uint64_t lapMax = uint64_t(segment.words) * most.stamps / most.words;
   uint64_t earlier = records - stampsOfThisLap;
   if (laps * lapMax + stamps > UINT32_MAX)
     return std::nullopt; // The count of stamps may have wrapped.

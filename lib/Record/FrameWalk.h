@@ -29,6 +29,7 @@ struct Segment {
   int32_t warp;
   const uint8_t *header;
   const uint8_t *data;
+  uint32_t words; // Of `data`: how many there is room for.
 
   DecodeError error(int64_t word, std::string found,
                     std::string expected) const {
@@ -81,7 +82,7 @@ private:
   const DecoderLayout &plan;
   std::vector<uint32_t> frameSizes; // In words.
   Share least{1, 1}, most{0, 1};    // Of any frame.
-  uint32_t limit;                   // Bytes.
+  uint32_t limit = 0;               // Bytes, of the present segment.
   uint32_t cursor = 0, lapEnd = 0;
   uint32_t cutStamps = 0; // Of the frame that passed the limit.
 };

@@ -21,8 +21,11 @@ inline constexpr uint32_t kWordBytes = 4;
 /// may be left out, and those that are not end. 4: frames may be padded. 5:
 /// executions may be summed up instead of recorded. 6: gaps: regions that the
 /// next event ends. 7: where the first records are kept, a frame begins with
-/// its tag, and the cursor stops at the limit.
-inline constexpr uint32_t kLayoutVersion = 7;
+/// its tag, and the cursor stops at the limit. 8: laps that the host takes
+/// while the kernel runs.
+inline constexpr uint32_t kLayoutVersion = 8;
+/// Version of a layout in which tags come first.
+inline constexpr uint32_t kTagFirstVersion = 7;
 /// Version of a layout with gaps in which tags come last.
 inline constexpr uint32_t kGapsVersion = 6;
 /// Version of a layout whose executions are summed up, without gaps.
@@ -118,6 +121,39 @@ constexpr int64_t cursorLimitBytes(uint32_t wordsPerWarp,
                                    uint32_t maxFrameWords) {
   return int64_t(kWordBytes) * (int64_t(wordsPerWarp) - maxFrameWords);
 }
+
+//===----------------------------------------------------------------------===//
+// Laps
+//===----------------------------------------------------------------------===//
+
+/// With strategy flush a segment is two halves, each of a power of two of
+/// words, that are written in turn while the host empties the other one. The
+/// last words of a half describe the lap that ended in it.
+inline constexpr uint32_t kHalfTrailerWords = 2;
+enum HalfTrailerWord : uint32_t {
+  kLapNumberWord = 0, // Laps that had ended then, 1 or more; 0: none in it.
+  kLapBytesWord = 1,  // Bytes of frames, from the half's beginning.
+};
+
+/// Segment header, until the host has read it: address of the warp's entry in
+/// the control block, 64 bits, or 0 where nobody empties laps. Never written by
+/// the kernel.
+inline constexpr uint32_t kControlEntryWord = 2;
+
+/// The control block, which kernel and host see at once: a header, then an
+/// entry for each warp of each CTA with room. All are of this size.
+inline constexpr uint32_t kControlWords = 4;
+enum ControlHeaderWord : uint32_t {
+  kStoppedWord = 0,  // Not 0: no warp waits any more.
+  kPatienceWord = 2, // 64 bits: ns that a warp waits for the host at most.
+};
+enum ControlEntryWord : uint32_t {
+  kLapsEndedWord = 0, // By the kernel.
+  kLapsTakenWord = 1, // By the host.
+  kToHeaderWord = 2,  // Bytes from the block's header to this entry.
+};
+
+constexpr uint32_t halfWords(uint32_t wordsPerWarp) { return wordsPerWarp / 2; }
 
 //===----------------------------------------------------------------------===//
 // Sums of a region

@@ -79,7 +79,7 @@ int decodeOne(const uint8_t *data, size_t size, bool &decoded) {
   uint32_t id = 0;
   Columns columns;
   bool stamps = data[0] & 2;
-  auto error = Decoder(layout).decode(buffer, {&id, 1}, {1, 1, 1},
+  auto error = Decoder(layout).decode({buffer, {&id, 1}, {}}, {1, 1, 1},
                                       {stamps, !stamps, true}, columns);
   decoded = !error;
   if (error && error->expected.empty())

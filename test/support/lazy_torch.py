@@ -33,8 +33,10 @@ class Stream:
 
     queues: ClassVar[dict[object, list[Work]]] = {}
 
-    def __init__(self, handle: object = "drain", device: object = None) -> None:
-        self.handle = handle
+    def __init__(self, handle: object = None, device: object = None) -> None:
+        # One that is not of the program is named by how many of these there are already.
+        own = sum(isinstance(name, str) for name in Stream.queues)
+        self.handle = handle = handle if handle is not None else f"own {own}"
         self.queue = Stream.queues.setdefault(handle, [])  # Two views of one stream share it.
 
     def put(self, action: Callable[[], None]) -> Work:
@@ -91,6 +93,17 @@ class Tensor:
         on_call("copy_")
         assert non_blocking
         _current[-1].put(lambda: np.copyto(self._memory, source._memory))
+
+    def view(self, form: Any) -> Tensor:
+        return Tensor(self._memory.reshape(form) if isinstance(form, tuple) else self._memory.view(form), self.users)
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Tensor:
+        assert offset == self.storage_offset()
+        in_bytes = tuple(stride * self._memory.itemsize for stride in strides)
+        return Tensor(np.lib.stride_tricks.as_strided(self._memory, shape, in_bytes), self.users)
 
     def record_stream(self, stream: Stream) -> None:
         self.users.add(stream.handle)
@@ -161,6 +174,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pin_memory, "a copy into other memory waits for the GPU"
         return Tensor(np.full(size, 0xBB, np.uint8), set())
 
+    def arange(start: int, end: int, step: int, *, dtype: str, device: object) -> Tensor:
+        return Tensor(np.arange(start, end, step, dtype), {_current[-1].handle})
+
     module = ModuleType("torch")
-    module.__dict__.update(zeros=zeros, empty=empty, uint8="uint8", cuda=cuda)
+    module.__dict__.update(zeros=zeros, empty=empty, arange=arange, uint8="uint8", int64="int64", cuda=cuda)
     monkeypatch.setitem(sys.modules, "torch", module)

@@ -181,6 +181,8 @@ class Plan:
             fields["version"] = 5
         if strategy == "saturate" if tag_first is None else tag_first:
             fields |= {"version": 7, "tag": "first", "batch": frame_align}
+        if strategy == "flush":
+            fields |= {"version": 8, "buffer": "global"}
         return parse_layout(seal_layout(fields))
 
     def version(self, frame_align: int) -> int:

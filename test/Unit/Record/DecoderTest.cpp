@@ -63,8 +63,8 @@ struct Buffer {
     std::span bytes(reinterpret_cast<const uint8_t *>(words.data()),
                     words.size() * kWordBytes);
     uint32_t id = 0;
-    return Decoder(layout).decode(bytes, {&id, 1}, {1, 1, 1}, {true, true},
-                                  columns);
+    return Decoder(layout).decode({bytes, {&id, 1}, {}}, {1, 1, 1},
+                                  {true, true}, columns);
   }
 };
 
@@ -355,7 +355,8 @@ TEST(Decoder, RefusesABufferOfAnotherSize) {
   std::vector<uint8_t> bytes(layout.ctaBytes() + 1);
   uint32_t id = 0;
   Columns columns;
-  auto error = Decoder(layout).decode(bytes, {&id, 1}, {1, 1, 1}, {}, columns);
+  auto error =
+      Decoder(layout).decode({bytes, {&id, 1}, {}}, {1, 1, 1}, {}, columns);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->cta, -1);
 }

@@ -79,8 +79,8 @@ def test_parse_refuses_a_text_that_was_edited() -> None:
 
 
 def test_parse_names_the_version_when_it_differs() -> None:
-    with pytest.raises(CaptureError, match="version 8") as caught:
-        parse_layout('{"version":8}')
+    with pytest.raises(CaptureError, match="version 99") as caught:
+        parse_layout('{"version":99}')
     assert caught.value.code == "layout-version"
 
 
@@ -96,7 +96,9 @@ def test_parse_refuses_what_is_no_layout(text: str) -> None:
 
 CHANGES: dict[str, tuple[Change, str]] = {
     "kernel absent": (lambda f: f.pop("kernel"), "kernel"),
-    "strategy unknown": (lambda f: f.update(strategy="flush"), "strategy"),
+    "strategy unknown": (lambda f: f.update(strategy="lossy"), "strategy"),
+    "halves": (lambda f: f.update(strategy="flush", words_per_warp=96), "words_per_warp"),
+    "halves too small": (lambda f: f.update(strategy="flush", words_per_warp=4), "words_per_warp"),
     "no warps": (lambda f: f.update(total_warps=0), "total_warps"),
     "float": (lambda f: f.update(words_per_warp=64.0), "words_per_warp"),
     "words huge": (lambda f: f.update(words_per_warp=1 << 40), "words_per_warp"),

@@ -7,11 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kperfir._native import record
 
+from kperfir.capture.laps import Lap, LapShape
 from kperfir.runtime import torch_device
+from kperfir.runtime.lap_drain import LapDrain, LapPlaces
 from kperfir.runtime.launch import profile_device_of
 from kperfir.runtime.torch_device import TorchDevice
 from support import lazy_torch
+from support.lap_writer import LapWriter
 
 
 def driver() -> Any:
@@ -28,6 +32,7 @@ def driver() -> Any:
 def _lazy_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     lazy_torch.install(monkeypatch)
     torch_device._drain_stream.cache_clear()
+    torch_device._lap_stream.cache_clear()
     torch_device._exchange_of.cache_clear()
 
 
@@ -56,7 +61,44 @@ def test_memory_of_the_gpu_is_kept_until_the_copy_is_done() -> None:
     buffer = TorchDevice(driver()).allocate_zeroed(64, 32, stream=3)
     address = buffer.data_ptr()
     buffer.begin_read()
-    assert lazy_torch.streams_that_use(address) == {3, "drain"}
+    assert lazy_torch.streams_that_use(address) == {3, "own 0"}
+
+
+def test_laps_come_by_a_stream_of_their_own_while_the_launch_runs() -> None:
+    """Who reads waits for the launch, which waits for laps to be taken: copies behind the launch would be too late."""
+    places = LapPlaces(LapShape(warps=2, words_per_warp=64), ctas=3, stride=1024)
+    buffer = TorchDevice(driver()).allocate_streamed(places.ctas * places.stride, 32, 7, places)
+    laps: list[tuple[int, int, int, list[int]]] = []
+
+    def take(lap: Lap) -> bool:
+        laps.append((lap.cta, lap.warp, lap.number, lap.words.tolist()))
+        return True
+
+    drain = LapDrain(buffer, places, 0, take)
+    address = buffer.data_ptr()
+
+    def kernel() -> None:
+        for cta, warp in ((2, 1), (0, 0)):
+            writer = LapWriter(address, places, cta=cta, warp=warp, frame_words=2)
+            for number in range(200):
+                writer.put([number, cta])
+            writer.finish()
+            assert writer.lost == 0
+
+    work = lazy_torch.Stream(7).put(kernel)
+    drain.start()
+    buffer.begin_read()
+    assert not work.done
+    data = buffer.read()
+    drain.end()
+    assert work.done
+    for cta, warp in ((2, 1), (0, 0)):
+        of_warp = [lap[2:] for lap in laps if lap[:2] == (cta, warp)]
+        assert [number for number, _ in of_warp] == list(range(drain.taken[cta, warp]))
+        taken = [word for _, words in of_warp for word in words]
+        assert taken == [word for number in range(len(taken) // 2) for word in (number, cta)]
+        assert len(of_warp) > 5
+    assert data.reshape(3, -1)[2, :4].view("uint32") == record.CTA_MAGIC
 
 
 def test_failed_launch_is_said_when_its_records_are_read() -> None:
