@@ -192,7 +192,9 @@ class Options:
     buffer_bytes: int | str = _setting(
         "BUFFER_BYTES", 0, _bytes_or_capture, "bytes of records per CTA, or a .kpf to learn them from; 0 is automatic"
     )
-    batch: int = _setting("BATCH", 1, _batch, "records stored by one instruction: 1, 2 or 4; more take more registers")
+    batch: int = _setting(
+        "BATCH", 4, _batch, "records stored by one instruction: 1, 2 or 4; fewer take fewer registers"
+    )
     ctas: tuple[int, int, int] = _setting("CTAS", EVERY, _range, "CTAs to record: first:last:step of the linear id")
     iterations: tuple[int, int, int] = _setting(
         "ITERATIONS", EVERY, _range, "iterations of each loop to record: first:last:step"

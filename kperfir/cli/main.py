@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # This process is the tool. With variables that are exported for programs it would have a session of its own,
         # beside that of `kperfir run`, and Triton would compile for the simulated device in `kperfir audit`.
         deactivate()
+    streams = sys.stdout, sys.stderr
     try:
         result = kperfir.main(args=arguments, prog_name="kperfir", standalone_mode=False)
         sys.stdout.flush()
@@ -105,6 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _let_go_of_stdout()
         return OK  # Whoever reads has read enough, as in `kperfir report x.kpf | head`.
+    except SystemExit:
+        # What click makes of the same, where it comes before all is written: streams that are silent, and an exit.
+        if sys.stdout is streams[0]:
+            raise
+        sys.stdout, sys.stderr = streams
+        _let_go_of_stdout()
+        return OK
     except OSError as error:
         if error.filename is not None:
             raise

@@ -52,15 +52,17 @@ TRANSFERS = (
 # spills says which of them helps which kernel of the tests.
 LADDER = (
     Rung(holds_ctas=True),
-    Rung({"buffer": "global"}),
-    Rung({"buffer": "global", "budget": 8}, loses_records=True),
-    Rung({"regions": TRANSFERS}, loses_records=True),
-    Rung({"regions": ("sync",)}, loses_records=True),
-    Rung({"buffer": "global", "regions": ("minimal",)}, loses_records=True),
+    Rung({"batch": 2}),
+    Rung({"batch": 1}),
+    Rung({"batch": 1, "buffer": "global"}),
+    Rung({"batch": 1, "buffer": "global", "budget": 8}, loses_records=True),
+    Rung({"batch": 1, "regions": TRANSFERS}, loses_records=True),
+    Rung({"batch": 1, "regions": ("sync",)}, loses_records=True),
+    Rung({"batch": 1, "buffer": "global", "regions": ("minimal",)}, loses_records=True),
 )
 
 # Settings that choose records; where the user made a choice, none of them is left out.
-_CHOICES = ("regions", "budget", "batch")
+_CHOICES = ("regions", "budget")
 _DEFAULTS = {setting.name: setting.default for setting in dataclasses.fields(Options)}
 # Where a thread has so many, there are no more for it.
 _MOST_REGISTERS = 254
@@ -163,6 +165,9 @@ def _describe(first: Build, best: Build, rung: Rung | None, plain: Footprint) ->
         done.append(f"records of {missing} were left out")
     if first.layout["buffer"] != best.layout["buffer"]:
         done.append(f"records are held in {best.layout['buffer']} memory")
+    at_once = best.layout.get("batch", 1)
+    if first.layout.get("batch", 1) > at_once:
+        done.append(f"records are stored {'one at a time' if at_once == 1 else f'{at_once} at a time'}")
     if rung.holds_ctas:
         done.append("ptxas was told to fit as many CTAs on an SM as without records, and no more")
     rest = f"; {left} bytes are left" if left > 0 else ""

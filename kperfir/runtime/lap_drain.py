@@ -140,9 +140,7 @@ class LapDrain:
     def _take_from(self, entry: int) -> bool:
         cta, warp = divmod(entry, self._places.shape.warps)
         control, shape = self._buffer.control[1 + entry], self._places.shape
-        for _ in range(
-            2
-        ):  # Both halves may be full; a warp that has filled another one meanwhile lets others go first.
+        for _ in range(2):  # Both halves may be full; a warp that has filled more meanwhile lets others go first.
             number = int(self.taken[cta, warp])
             if number == control[record.LAPS_ENDED_WORD]:
                 break

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(("name", "batch"), [("nested_loops", 1), ("fa_fwd_fp16", 1), ("branchy_loop", 2)])
+@pytest.mark.parametrize(
+    ("name", "batch"), [("nested_loops", 1), ("nested_loops", 4), ("fa_fwd_fp16", 4), ("branchy_loop", 2)]
+)
 def test_corrected_regions_are_near_the_truth(name: str, batch: int, tmp_path: Path):
     found = measure(WORKLOADS[name], tmp_path, chip="a100", batch=batch)
     assert abs(found.ghost_error) <= 0.01

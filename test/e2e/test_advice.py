@@ -75,7 +75,7 @@ def test_whatif_finds_and_verifies_the_stage(tmp_path: Path, run_python: Callabl
     assert done.returncode == 0, done.stderr
     (outcome,) = json.loads(done.stdout)["outcomes"]
     assert (outcome["kernel"], outcome["rule"]) == ("matmul", "deepen-pipeline")
-    assert outcome["settings"] == {"num_stages": 3}
+    assert outcome["settings"] == {"num_stages": 4}
     assert outcome["achieved"] > 1.4
     assert abs(outcome["error"]) < 0.15
 

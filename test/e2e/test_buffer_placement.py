@@ -159,6 +159,6 @@ def test_second_pass_has_room_for_what_the_first_one_counted(name: str, room: in
     assert first.timeline.launches["dropped"].sum() > 0
     compared = compare_stamps(second, strategy=strategy)
     assert compared.decoded == compared.executed == first.timeline.tracks["records"].sum()
-    # And not for much more.
+    # And not for much more than a frame for each, which takes four words.
     used = second.timeline.tracks["records"].max()
-    assert used < layout_of(second)["words_per_warp"] < 3 * used
+    assert used < layout_of(second)["words_per_warp"] < 5 * used

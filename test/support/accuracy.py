@@ -52,11 +52,14 @@ class Accuracy:
         return self.added_cycles / self.plain_cycles
 
 
-def measure(workload: Workload, folder: Path, *, chip: str, batch: int = 1) -> Accuracy:
-    """Launch `workload` plain, with records, and with records that cost nothing; `batch` records are stored at once."""
+def measure(workload: Workload, folder: Path, *, chip: str, batch: int = 0) -> Accuracy:
+    """Launch `workload` plain, with records, and with records that cost nothing.
+
+    `batch` records are stored at once, with 0 as by default.
+    """
     plain = run_plain(workload, chip=chip)
     buffer = {"buffer_bytes": 64 << 10}  # Nothing dropped, so that executions can be told to be the same.
-    options: dict[str, Any] = {"simt_chip": chip, "batch": batch}
+    options: dict[str, Any] = {"simt_chip": chip} | ({"batch": batch} if batch else {})
     ghost = run_profiled(workload, folder / "ghost.kpf", ghost=plain, **options)
     profiled = run_profiled(workload, folder / "out.kpf", **options)
     if any(run.timeline.launches["dropped"].any() for run in (ghost, profiled)):

@@ -77,10 +77,11 @@ def test_without_a_step_of_registers_none_are_bound() -> None:
 @pytest.mark.parametrize(
     ("options", "tried"),
     [
-        ({"batch": 4}, "|BUFFER=global BATCH=4|BUDGET=8 BATCH=4|BUDGET=4 BATCH=4|REGIONS=memory BATCH=4|"),
-        ({"budget": 6}, "BUDGET=6 BUFFER=global|BUDGET=4|REGIONS=memory BUDGET=6|REGIONS=mma BUDGET=6|"),
-        ({"regions": "load"}, "REGIONS=load BUFFER=global|REGIONS=load BUDGET=8|REGIONS=load BUDGET=4|REGIONS="),
-        ({"regions": "minimal"}, "REGIONS=minimal BUFFER=global|REGIONS=minimal BUDGET=8|REGIONS=minimal BUDGET=4|"),
+        ({}, "BATCH=1|BUFFER=global|BUDGET=8|BUDGET=4|REGIONS=memory|"),
+        ({"batch": 1}, "BUFFER=global BATCH=1|BUDGET=8 BATCH=1|BUDGET=4 BATCH=1|REGIONS=memory BATCH=1|"),
+        ({"budget": 6}, "BUDGET=6 BATCH=1|BUDGET=6 BUFFER=global|BUDGET=4|REGIONS=memory BUDGET=6|"),
+        ({"regions": "load"}, "REGIONS=load BATCH=1|REGIONS=load BUFFER=global|REGIONS=load BUDGET=8|"),
+        ({"regions": "minimal"}, "REGIONS=minimal BATCH=1|REGIONS=minimal BUFFER=global|REGIONS=minimal BUDGET=8|"),
     ],
 )  # fmt: skip
 def test_what_is_tried_asks_for_less_than_the_user_did(options: dict[str, Any], tried: str) -> None:

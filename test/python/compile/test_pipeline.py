@@ -30,11 +30,11 @@ def test_printed_calls_parse_to_themselves():
 
 
 def test_options_reach_the_pass_that_they_are_for():
-    options = resolve({}, buffer_bytes=4096, strategy="ring", buffer="global", regions=["load", "store"])
+    options = resolve({}, buffer_bytes=4096, strategy="ring", buffer="global", batch=2, regions=["load", "store"])
     pipelines = plan_pipelines(options)
     assert "regions=load,store" in pipelines.ttgir
     (plan,) = parse_pipeline(pipelines.allocation)
-    assert set(plan.options) == {"buffer-bytes=4096", "strategy=ring", "buffer=global"}
+    assert set(plan.options) == {"buffer-bytes=4096", "strategy=ring", "buffer=global", "batch=2"}
     assert set(pipelines.lowering) == {"nvidia", "amd"}
 
 

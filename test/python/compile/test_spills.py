@@ -166,6 +166,16 @@ def test_the_first_rung_that_adds_nothing_is_taken() -> None:
     )
 
 
+def test_fewer_records_are_stored_at_once_before_any_is_left_out() -> None:
+    shop = Shop(a_build(40), a_build(24, batch=2), a_build(8, batch=1))
+    build, note = relieve(a_build(40, batch=4), shop)
+    assert build.stack_bytes == 8
+    assert note.startswith("records are stored one at a time: otherwise")
+    assert relieve(a_build(40, batch=4), Shop(None, a_build(8, batch=2)))[1].startswith(
+        "records are stored 2 at a time"
+    )
+
+
 def test_where_no_rung_helps_the_one_that_adds_least_is_taken_and_the_rest_said() -> None:
     shop = Shop(*(a_build(stack, buffer="global") for stack in [48, 24, 16, 16, *[32] * len(LADDER)][: len(LADDER)]))
     build, note = relieve(a_build(40), shop)
@@ -187,6 +197,7 @@ def test_a_choice_of_the_user_is_no_rung() -> None:
     assert rungs() == list(LADDER)
     assert not any(rung.loses_records for rung in rungs(budget=4))
     assert not any(rung.loses_records for rung in rungs(regions="memory"))
+    assert any(rung.loses_records for rung in rungs(batch=1)), "it is no choice of records"
     for fixed in ({"buffer": "shared"}, {"strategy": "aggregate"}):
         steps = plan_ladder(resolve({}, **fixed))
         assert steps
