@@ -62,9 +62,8 @@ def straight_line() -> str:
             slopes.append((made - one) / (records - records_of_one))
         rows.append([target, name, records - records_of_one, *slopes])
     text = "## Machine code of records in a straight line\n\n"
-    text += (
-        "Kernels without a loop: net instructions of the whole kernel for each record more than one region takes.\n\n"
-    )
+    text += "Kernels without a loop: net instructions of the whole kernel for each record more than one region takes,\n"
+    text += "with what ptxas does otherwise elsewhere (`transpose_fp16`, `rope_bf16` on sm_80).\n\n"
     return text + table(("target", "kernel", "further records", "four stored at once", "stored one at a time"), rows)
 
 
