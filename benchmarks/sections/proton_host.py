@@ -6,7 +6,6 @@ Proton's buffer comes from the SIMT device; its decoder and its trace writer are
 from __future__ import annotations
 
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from kperfir.export import write_file
 from kperfir.runtime.ghost import Ghost
 from sections.proton import CHIPS, KERNELS, REGIONS, pair
 from sections.table import table
+from sections.timing import REPEATS, fastest
 from support.launch import run_profiled
 from support.proton_reader import read_with_proton, run_proton
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # Records of a launch that is decoded, about: its CTAs are repeated.
 RECORDS = 300_000
-REPEATS = 3
 CTA_ID_WORDS = slice(2, 5)  # Of a CTA's header (lib/Record/FORMAT.md): x, y, z.
 
 HEADING = """## Behind the kernel, beside Proton
@@ -149,13 +148,3 @@ def measure_proton(workload: Workload, chip: str, folder: Path) -> Side:
         made, made - kept, proton.run.cycles - spared.run.cycles, 2 * many.slices / many.decode_seconds / 1e6,
         many.trace_bytes / many.slices, many.slices / many.write_seconds / 1e6,
     )  # fmt: skip
-
-
-def fastest(call: Any) -> float:
-    """CPU seconds of the fastest of `REPEATS` calls."""
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.process_time()
-        call()
-        seconds.append(time.process_time() - start)
-    return min(seconds)

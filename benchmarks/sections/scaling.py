@@ -7,19 +7,16 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import kperfir
 from kperfir.capture.decode import RawBuffer, decode_buffer
 from kperfir.capture.reader import Capture
 from kperfir.export import write, write_file
 from sections.table import table
+from sections.timing import REPEATS, fastest
 from support.large_capture import write_large_capture
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CTAS = 6400
 SMALL_CTAS = 640  # JSON of ten million slices would be five gigabytes.
@@ -29,7 +26,6 @@ FORMS = (
     "export -o out.pprof", "export -o out.pftrace", "export -o out.parquet", "export -o out.speedscope.json",
     "export -o out.csv",
 )  # fmt: skip
-REPEATS = 3
 
 
 def run() -> tuple[str, int]:
@@ -72,9 +68,9 @@ def _decode(path: Path, records: int) -> list[list[Any]]:
     launch = Capture.open(path).launches[0]
     ids, data = launch.read()
     raw = RawBuffer(ids, data, launch.grid)
-    inflate = _fastest(launch.read)
-    decode = _fastest(lambda: decode_buffer(launch.kernel.layout, raw))
-    spans = _fastest(lambda: kperfir.load(path).spans)
+    inflate = fastest(launch.read)
+    decode = fastest(lambda: decode_buffer(launch.kernel.layout, raw))
+    spans = fastest(lambda: kperfir.load(path).spans)
     return [
         ["read the file and inflate it", inflate, records / inflate / 1e6, "records"],
         ["decode into columns", decode, records / decode / 1e6, "records"],
@@ -101,7 +97,7 @@ def _export(path: Path, folder: Path, kinds: tuple[str, ...]) -> list[list[Any]]
             (f"spans to the bytes of a trace, .{kind}", lambda kind=kind: write([timeline], _Nowhere(), kind)),
             (f"spans to a file, .{kind}", lambda kind=kind, file=file: write_file([timeline], file, kind)),
         ):
-            seconds = _fastest(call)
+            seconds = fastest(call)
             rows.append([what, seconds, slices / seconds / 1e6, "slices"])
         file.unlink()
     return rows
@@ -120,12 +116,3 @@ def _command(form: str, path: Path) -> list[float]:
         raise subprocess.CalledProcessError(process.returncode, command)
     seconds = usage.ru_utime + usage.ru_stime
     return [seconds, usage.ru_maxrss / 1e6]
-
-
-def _fastest(call: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.process_time()
-        call()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
