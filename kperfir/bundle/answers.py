@@ -21,7 +21,7 @@ import kperfir
 from kperfir.bundle.__main__ import RESULTS, RESULTS_FILE, main
 from kperfir.bundle.collect import collect
 from kperfir.bundle.execute import FAILED, OK
-from kperfir.bundle.manifest import PLAIN
+from kperfir.bundle.manifest import INSTRUMENTED, PLAIN, PROTON
 from kperfir.errors import KPerfError
 from kperfir.runtime.chip import load_chip
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kperfir.timeline import Timeline
 
 PREDICTED = "predicted"
-KPERF = "kperf"
 # A region is compared if it takes this share of its kernel, on the GPU or as predicted.
 LEAST_SHARE = 0.01
 
@@ -126,7 +125,7 @@ def answer(folder: Path) -> Answers:
         one.statuses[row["kind"]] = row["status"]
         if row["kind"] != PLAIN and row["ratio"]:
             one.slowdown[row["kind"]] = row["ratio"]
-        if row["kind"] == KPERF:
+        if row["kind"] == INSTRUMENTED:
             one.bits_differ = row["bits_differ"]
             if row["profile"]:
                 one.decoded = measured.error or "yes"
@@ -176,9 +175,9 @@ def _read_capture(one: LaunchAnswer, measured: _Recorded) -> None:
     one.ns_uncertainty = float(launch["ns_uncertainty"])
     rows = [row for row in measured.found["rows"] if row["launch"] == one.launch and row["status"] == OK]
     times = {row["kind"]: row["median_us"] for row in rows}
-    if one.megahertz and times.get(PLAIN) and times.get(KPERF):
+    if one.megahertz and times.get(PLAIN) and times.get(INSTRUMENTED):
         tracks = timeline.tracks[timeline.tracks["launch"] == launch["launch"]]
-        one.record_cycles = (times[KPERF] - times[PLAIN]) * one.megahertz / float(tracks["records"].mean())
+        one.record_cycles = (times[INSTRUMENTED] - times[PLAIN]) * one.megahertz / float(tracks["records"].mean())
 
 
 def _compare(one: LaunchAnswer, measured: _Recorded, predicted: _Recorded) -> None:
@@ -236,7 +235,7 @@ def describe(answers: Answers) -> str:
 
 def _cells(one: LaunchAnswer) -> tuple[str, ...]:
     statuses = sorted(set(one.statuses.values()))
-    slowdown = " / ".join(_number(one.slowdown.get(kind), ".3f") for kind in (KPERF, "proton"))
+    slowdown = " / ".join(_number(one.slowdown.get(kind), ".3f") for kind in (INSTRUMENTED, PROTON))
     ratio = ", ".join(format(value, ".2f") for value in one.ratio) if one.ratio else ""
     return (
         str(one.launch), one.kernel, ", ".join(statuses), one.decoded, slowdown, _number(one.record_cycles, ".1f"),

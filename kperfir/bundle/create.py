@@ -24,7 +24,9 @@ from kperfir.bundle.child import failure_in_child
 from kperfir.bundle.execute import OK, run_launch
 from kperfir.bundle.manifest import (
     FILE_NAME,
+    INSTRUMENTED,
     PLAIN,
+    PROTON,
     Array,
     Bundle,
     Kernel,
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
     from kperfir.bundle.record import RecordedLaunch
     from kperfir.config import Options
 
-INSTRUMENTED, PROTON = "kperf", "proton"
 RUNNER = "run.pyz"
 # What goes into the runner: all that a run imports.
 _RUNNER_FILES = (

@@ -22,6 +22,8 @@ FORMAT = "kperfir-bundle"
 VERSION = 1
 FILE_NAME = "bundle.json"
 PLAIN = "plain"
+# Those with records: kperfir's, and Proton's around the same regions.
+INSTRUMENTED, PROTON = "kperf", "proton"
 KINDS = ("bytes", "pointer", "tensormap", "global_scratch", "profile_scratch")
 
 

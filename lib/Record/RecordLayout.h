@@ -90,8 +90,7 @@ inline constexpr uint32_t kMaxFrames = kTagFrameMask + 1;
 
 /// A frame: its tag, if that comes first; its stamps, the values of its marks
 /// in the marks' order (low word first), words without meaning up to a multiple
-/// of
-/// \p align, of which the last is its tag if that comes last.
+/// of \p align, of which the last is its tag if that comes last.
 constexpr uint32_t frameWords(uint32_t stamps, uint32_t valueWords = 0,
                               uint32_t align = 1) {
   return (stamps + valueWords + align) / align * align;
